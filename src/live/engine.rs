@@ -114,46 +114,45 @@ impl Engine {
         Footprint { symbols, ..of_windows }
     }
 
-    /// Takes what was written since the last call, and gives the windows that are complete with it.
+    /// The next window that is complete with what has been written; `None` until more is. Of what was written no more is read
+    /// than the window needs, so that one window at a time is in memory, however many there are to catch up with.
     ///
     /// # Errors
     /// A file that cannot be read as it was written.
-    pub fn poll(&mut self) -> Result<Vec<Window>, LiveError> {
-        self.take()?;
-        let mut windows = Vec::new();
-        while let Some(cut) = self.windows.as_mut().map_or(Ok(None), Windows::next_window)? {
-            windows.push(self.analyze(cut));
+    pub fn next_window(&mut self) -> Result<Option<Window>, LiveError> {
+        loop {
+            if let Some(cut) = self.windows.as_mut().map_or(Ok(None), Windows::next_window)? {
+                return Ok(Some(self.analyze(cut)));
+            }
+            if !self.take()? {
+                return Ok(None);
+            }
         }
-        Ok(windows)
     }
 
-    /// The windows that are left when the recorder has ended.
+    /// What is left when the recorder has ended and [`Engine::next_window`] gives nothing any more.
     ///
     /// # Errors
-    /// As [`Engine::poll`].
-    pub fn finish(&mut self) -> Result<Vec<Window>, LiveError> {
-        let mut windows = self.poll()?;
-        if let Some(cut) = self.windows.as_mut().map_or(Ok(None), Windows::finish)? {
-            windows.push(self.analyze(cut));
-        }
-        Ok(windows)
+    /// As [`Engine::next_window`].
+    pub fn finish(&mut self) -> Result<Option<Window>, LiveError> {
+        let last = self.windows.as_mut().map_or(Ok(None), Windows::finish)?;
+        Ok(last.map(|cut| self.analyze(cut)))
     }
 
-    fn take(&mut self) -> Result<(), LiveError> {
+    /// Takes some of what was written; `false` if there was nothing.
+    fn take(&mut self) -> Result<bool, LiveError> {
         if self.windows.is_none() {
-            let Some(head) = self.follower.head()? else { return Ok(()) };
+            let Some(head) = self.follower.head()? else { return Ok(false) };
             let windows = Windows::new(head, self.options.cut)?;
             self.symbols = Some(self.symbol_cache(windows.metadata()));
             self.windows = Some(windows);
         }
-        if let Some(windows) = &mut self.windows {
-            self.bytes.clear();
-            if self.follower.read(&mut self.bytes)? {
-                windows.push(&self.bytes);
-            }
-            self.bytes.shrink_to(1 << 20);
-        }
-        Ok(())
+        let Some(windows) = &mut self.windows else { return Ok(false) };
+        self.bytes.clear();
+        let is_more = self.follower.read(&mut self.bytes)?;
+        windows.push(&self.bytes);
+        self.bytes.shrink_to(1 << 20);
+        Ok(is_more)
     }
 
     /// Makes the window's profile. Where that takes long, as with the symbols of large programs that are new, the next

@@ -12,6 +12,7 @@ use super::footprint::Footprint;
 use super::known_tasks::KnownTasks;
 use super::meter_curves::MeterCurves;
 use crate::analyze::CountedTime;
+use crate::process::clocks::monotonic_now;
 use crate::recording::Recording;
 use crate::recording::energy::{EnergyReading, domain_of_event};
 use crate::recording::gpu_events::{CONTEXTS_EVENT, KERNEL_NAMES_EVENT};
@@ -42,8 +43,8 @@ impl Default for CutOptions {
 const MARGIN: Nanoseconds = Nanoseconds::from_millis(50);
 /// A meter that is not read for so long after a cut does not hold it up.
 const PATIENCE: Nanoseconds = Nanoseconds::from_millis(1500);
-/// Nothing that was sampled is so much later than the recorder's own last look at the clock, which it takes ten times a second: a
-/// record that says so has a wrong time.
+/// What is so much later than the recorder's own last look at the clock, which it takes ten times a second, and lies in the future
+/// besides, has a wrong time. A recorder that was stopped for a while finds records that are later than its last look.
 const AHEAD: Nanoseconds = Nanoseconds::from_millis(60_000);
 /// Names of GPU kernels and of their contexts are told once, and kept as long as they are so few.
 const MOST_GPU_BYTES: usize = 16 << 20;
@@ -72,6 +73,9 @@ pub struct Windows {
     /// Samples are of counters that follow tasks: one that ends before its first sample is in no CPU's.
     has_counters_of_tasks: bool,
     begin: Option<Timestamp>,
+    /// The latest time of all records since the recorder first looked at the clock,
+    arrived: Timestamp,
+    /// and of those of whole rounds: until a round's end what some CPUs did is still to come.
     newest: Timestamp,
     /// When the recorder last looked at the clock itself.
     looked: Option<Timestamp>,
@@ -124,6 +128,7 @@ impl Windows {
             bytes: Vec::new(),
             gpu_names: Vec::new(),
             begin: None,
+            arrived: Timestamp::default(),
             newest: Timestamp::default(),
             looked: None,
             rest: Vec::new(),
@@ -205,6 +210,9 @@ impl Windows {
             body: &bytes[RECORD_HEADER_SIZE..],
         };
         if raw.kind >= record_type::USER_START {
+            if raw.kind == record_type::FINISHED_ROUND {
+                self.newest = self.newest.max(self.arrived);
+            }
             return;
         }
         let decoder = self.head.decoder();
@@ -242,7 +250,9 @@ impl Windows {
             self.looked = self.looked.max(context.time);
         }
         // One wrong time would be waited for, window by window, for as long as it says.
-        let is_possible = |time: &Timestamp| self.looked.is_none_or(|looked| time.since(looked) <= AHEAD);
+        let is_possible = |time: &Timestamp| {
+            self.looked.is_none_or(|looked| time.since(looked) <= AHEAD) || *time <= monotonic_now()
+        };
         let Some(time) = context.time.filter(is_possible) else {
             self.dropped += u64::from(context.time.is_some());
             // Made up by the recorder of what was there before, or of no time.
@@ -251,7 +261,9 @@ impl Windows {
             }
             return;
         };
-        self.newest = self.newest.max(time);
+        if self.looked.is_some() {
+            self.arrived = self.arrived.max(time);
+        }
         let pid = context.pid.filter(|_| raw.kind == record_type::SAMPLE);
         self.held.push(Held { at: self.bytes.len(), size: bytes.len(), time, pid, what });
         self.bytes.extend(bytes);
@@ -273,7 +285,7 @@ impl Windows {
     /// As [`Windows::next_window`].
     pub fn finish(&mut self) -> Result<Option<Cut>, LiveError> {
         let Some(begin) = self.begin() else { return Ok(None) };
-        let end = self.meters.last().unwrap_or(self.newest);
+        let end = self.meters.last().unwrap_or(self.arrived);
         if end <= begin {
             return Ok(None);
         }
@@ -306,7 +318,8 @@ impl Windows {
         }
         let is_full = self.bytes.len() >= self.options.most_bytes;
         if let (None, true) = (cut, is_full) {
-            cut = self.meters.last().filter(|last| *last > begin);
+            // Without a reading, as of a meter that has gone, what has come must do.
+            cut = [self.meters.last(), Some(self.newest)].into_iter().flatten().find(|last| *last > begin);
         }
         let cut = cut?;
         let has_come = self.newest > cut + MARGIN && self.meters.reach(cut);

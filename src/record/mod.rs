@@ -12,6 +12,7 @@
 //! by [`crate::recording`]. All that eprof adds is made by [`crate::recording::own_events`].
 
 mod attr;
+mod backlog;
 mod calibrated;
 mod census;
 mod cgroup_names;

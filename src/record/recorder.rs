@@ -10,6 +10,7 @@ use perf_data::encode::{self, RecordTooLong};
 use crate::machine::Roots;
 use crate::process::Outcome;
 use crate::process::clocks::monotonic_now;
+use crate::record::backlog::Backlog;
 use crate::record::cgroup_names::CgroupNames;
 use crate::record::counter_log::{self, CounterLog};
 use crate::record::counters::Counters;
@@ -60,6 +61,8 @@ pub struct Recorder {
     stop: StopConditions,
     /// When samples are taken, if not always.
     duty: Option<Duty>,
+    /// Of a file that is read meanwhile.
+    backlog: Option<Backlog>,
     /// The first error of writing; nothing is recorded after it.
     failure: Option<io::Error>,
 }
@@ -107,6 +110,7 @@ impl Recorder {
             totals: EventTotals::default(),
             stop,
             duty: None,
+            backlog: None,
             failure: None,
         }
     }
@@ -114,6 +118,11 @@ impl Recorder {
     /// Samples are taken only when `duty` says so.
     pub fn in_duty_cycles(self, duty: Option<Duty>) -> Self {
         Self { duty, ..self }
+    }
+
+    /// The file is read meanwhile, and what of it is not read has a bound.
+    pub fn followed(self, backlog: Option<Backlog>) -> Self {
+        Self { backlog, ..self }
     }
 
     /// Records until the program, the watched tasks, the time or somebody's patience ends, and takes what is left
@@ -201,7 +210,7 @@ impl Recorder {
 
     /// One round. An error of writing ends the recording, but not the program.
     fn round(&mut self, with_cpu_times: bool) {
-        if self.failure.is_some() {
+        if self.failure.is_some() || self.backlog.as_ref().is_some_and(Backlog::is_full) {
             return;
         }
         if let Err(error) = self.try_round(with_cpu_times) {

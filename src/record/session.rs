@@ -27,6 +27,7 @@ use crate::identity::Job;
 use crate::machine::Roots;
 use crate::process::clocks::monotonic_now;
 use crate::process::{Signals, privileges};
+use crate::record::backlog::Backlog;
 use crate::record::cgroup_names::CgroupNames;
 use crate::record::closing::close;
 use crate::record::description::Description;
@@ -56,11 +57,13 @@ use crate::record::target;
 /// in the summary, while the program goes on; [`RecordError::BrokeOff`] is what else ends it then.
 pub fn record(options: &RecordOptions, progress: Listener<'_>) -> Result<Summary, RecordError> {
     let create = || PendingOutput::create(&options.output.path);
-    record_into(options, create, StopRequest::default(), &mut |_| (), progress)
+    record_into(options, create, None, StopRequest::default(), &mut |_| (), progress)
 }
 
 /// Records as [`record()`] does, into this open file, which has no name or is not to change it: whoever reads it
-/// meanwhile follows the recording. It is never compressed, and its reader may give up what it has read. `request` ends it.
+/// meanwhile follows the recording. It is never compressed, and its reader gives up what it has read. `request` ends it.
+/// While more than `most_unread` bytes of the file are there, nothing is written: what the rings have no room for meanwhile is
+/// lost, and counted.
 ///
 /// `started` is told when the program runs, with its process id, and before the first round: threads may be made then.
 ///
@@ -69,6 +72,7 @@ pub fn record(options: &RecordOptions, progress: Listener<'_>) -> Result<Summary
 pub fn record_to(
     options: &RecordOptions,
     file: File,
+    most_unread: u64,
     request: &StopRequest,
     started: &mut dyn FnMut(Option<Pid>),
     progress: Listener<'_>,
@@ -76,8 +80,9 @@ pub fn record_to(
     let mut options = options.clone();
     options.output.compression_level = None;
     let path = options.output.path.clone();
+    let backlog = Backlog::new(&file, most_unread).map_err(RecordError::system("following a file"))?;
     let create = || Ok(PendingOutput::of_open_file(file, &path));
-    let mut summary = record_into(&options, create, request.clone(), started, progress)?;
+    let mut summary = record_into(&options, create, Some(backlog), request.clone(), started, progress)?;
     // A file in memory has no name that somebody could have taken from it.
     summary.failure = summary.failure.filter(|failure| failure.kind() != io::ErrorKind::NotFound);
     Ok(summary)
@@ -86,6 +91,7 @@ pub fn record_to(
 fn record_into(
     options: &RecordOptions,
     create: impl FnOnce() -> Result<PendingOutput, RecordError>,
+    backlog: Option<Backlog>,
     request: StopRequest,
     on_start: &mut dyn FnMut(Option<Pid>),
     progress: Listener<'_>,
@@ -132,6 +138,6 @@ fn record_into(
     let gpu = GpuRecords::new(opened.kernel_names, activity);
     let duty = sampling.duty.map(|cycle| Duty::new(cycle, sampling.rate, monotonic_now()));
     let recorder = Recorder::new(opened.sampling, opened.own_time, meters, gpu, drain, stop, &roots);
-    let recorder = recorder.in_duty_cycles(duty);
+    let recorder = recorder.in_duty_cycles(duty).followed(backlog);
     Ok(close(recorder.run(progress)?, description, started, &output.path, &roots))
 }

@@ -13,7 +13,7 @@ use super::debug_sections::{DebugInfo, DebugSections, SectionNames};
 use super::debuginfod::Wanted;
 use super::dwarf::{DebugMap, package_path};
 use super::elf::{MappedFile, Segments, build_id};
-use super::elf_symbols::{dynamic_symbols, linkage_stubs, static_symbols};
+use super::elf_symbols::{FoundSymbols, dynamic_symbols, linkage_stubs, static_symbols};
 use super::error::SymbolizeError;
 use super::function_starts::FunctionStarts;
 use super::options::SymbolizeOptions;
@@ -83,8 +83,12 @@ impl ElfFiles {
         &self.debug
     }
 
-    /// Builds the symbol table.
-    pub(crate) fn code_map<'a>(&'a self, dwos: &'a DwoArena) -> Result<CodeMap<'a>, SymbolizeError> {
+    /// Builds the symbol table: of all symbols, or of those by which the code at these offsets, ascending, gets its names.
+    pub(crate) fn code_map<'a>(
+        &'a self,
+        dwos: &'a DwoArena,
+        of: Option<&[u64]>,
+    ) -> Result<CodeMap<'a>, SymbolizeError> {
         let image = parse(&self.image)?;
         let mut warnings = Vec::new();
         match &self.not_fetched {
@@ -97,19 +101,29 @@ impl ElfFiles {
             }
             _ => {}
         }
-        let mut symbols = static_symbols(&parse(&self.debug)?, &|| self.debug.release());
-        if symbols.is_empty() {
-            symbols = static_symbols(&image, &|| self.image.release());
+        let segments = Segments::of(&image);
+        let addresses = of.and_then(|offsets| addresses(&segments, offsets));
+        let of = addresses.as_deref();
+        let mut found = static_symbols(&parse(&self.debug)?, of, &|| self.debug.release());
+        if found.symbols.is_empty() {
+            found = static_symbols(&image, of, &|| self.image.release());
         }
         let mut starts = FunctionStarts::default();
-        if symbols.is_empty() {
-            symbols = dynamic_symbols(&image, &|| self.image.release());
-            starts = FunctionStarts::of(&image, &|| self.image.release());
+        if found.symbols.is_empty() {
+            starts = FunctionStarts::of(&image, of, &|| self.image.release());
+            // Where a function without a name begins, there may be a symbol.
+            let with_starts = of.map(|addresses| {
+                let starts = addresses.iter().filter_map(|address| starts.start_of(*address));
+                ascending(addresses.iter().copied().chain(starts))
+            });
+            found = dynamic_symbols(&image, with_starts.as_deref(), &|| self.image.release());
             if image.section_by_name(".gnu_debugdata").is_some() {
                 warnings.push(SymbolizeError::PackedSymbols { path: self.image.path.clone() });
             }
         }
+        let FoundSymbols { symbols, chosen } = found;
         let table = SymbolTable::new(symbols, linkage_stubs(&image), GapRule::NextSymbol);
+        let table = table.of_chosen(chosen.unwrap_or_default());
         let debug = self.info.as_ref().and_then(|info| DebugMap::new(info, dwos));
         if self.info.is_some() && debug.is_none() {
             warnings.push(SymbolizeError::DebugInfo { path: self.debug.path.clone() });
@@ -117,7 +131,7 @@ impl ElfFiles {
         Ok(CodeMap {
             table,
             starts: Arc::new(starts),
-            segments: Some(Segments::of(&image)),
+            segments: Some(segments),
             debug,
             debug_shift: 0,
             warnings,
@@ -154,6 +168,25 @@ fn open_vdso(options: &SymbolizeOptions, module: &Module) -> Result<MappedFile, 
     let cached = by_build_id(&options.build_id_caches, recorded, "/vdso");
     let found = cached.iter().find_map(|path| open_with_build_id(path, recorded));
     found.ok_or(SymbolizeError::VdsoDiffers)
+}
+
+/// Choosing symbols for more addresses than this takes longer than to take all.
+const FEW: usize = 4_096;
+
+/// The addresses of some offsets, ascending, if these are few and any of them is of code.
+fn addresses(segments: &Segments, offsets: &[u64]) -> Option<Vec<u64>> {
+    if offsets.len() > FEW {
+        return None;
+    }
+    let addresses = ascending(offsets.iter().filter_map(|offset| segments.address_of(*offset)));
+    (!addresses.is_empty()).then_some(addresses)
+}
+
+fn ascending(addresses: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut addresses: Vec<u64> = addresses.collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
 }
 
 fn parse(file: &MappedFile) -> Result<object::File<'_>, SymbolizeError> {

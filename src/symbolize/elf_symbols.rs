@@ -4,25 +4,43 @@ use object::read::elf::{ElfFile, FileHeader, Rel, Rela, SectionHeader, Sym};
 use object::{ReadRef, SectionIndex, elf};
 
 use super::elf::READ_AT_ONCE;
+use super::nearby::{Chosen, Nearby};
 use super::symbol_name::SymbolName;
 use super::symbol_table::{Binding, Symbol};
 
-/// Symbols of one table of a file, in its order. `release` gives back what was read of the file.
-pub(crate) fn static_symbols<'a>(file: &object::File<'a>, release: &dyn Fn()) -> Vec<Symbol<'a>> {
+/// Symbols of one table of a file, in its order: all of them, or those by which these addresses get their names. `release` gives
+/// back what was read of the file.
+pub(crate) fn static_symbols<'a>(
+    file: &object::File<'a>,
+    of: Option<&[u64]>,
+    release: &dyn Fn(),
+) -> FoundSymbols<'a> {
     match file {
-        object::File::Elf32(file) => of_table(file, file.elf_symbol_table(), release),
-        object::File::Elf64(file) => of_table(file, file.elf_symbol_table(), release),
-        _ => Vec::new(),
+        object::File::Elf32(file) => of_table(file, file.elf_symbol_table(), of, release),
+        object::File::Elf64(file) => of_table(file, file.elf_symbol_table(), of, release),
+        _ => FoundSymbols::default(),
     }
 }
 
-/// Symbols that the dynamic linker sees, in the order of their table.
-pub(crate) fn dynamic_symbols<'a>(file: &object::File<'a>, release: &dyn Fn()) -> Vec<Symbol<'a>> {
+/// Symbols that the dynamic linker sees, likewise.
+pub(crate) fn dynamic_symbols<'a>(
+    file: &object::File<'a>,
+    of: Option<&[u64]>,
+    release: &dyn Fn(),
+) -> FoundSymbols<'a> {
     match file {
-        object::File::Elf32(file) => of_table(file, file.elf_dynamic_symbol_table(), release),
-        object::File::Elf64(file) => of_table(file, file.elf_dynamic_symbol_table(), release),
-        _ => Vec::new(),
+        object::File::Elf32(file) => of_table(file, file.elf_dynamic_symbol_table(), of, release),
+        object::File::Elf64(file) => of_table(file, file.elf_dynamic_symbol_table(), of, release),
+        _ => FoundSymbols::default(),
     }
+}
+
+/// Symbols of a table.
+#[derive(Debug, Default)]
+pub(crate) struct FoundSymbols<'a> {
+    pub(crate) symbols: Vec<Symbol<'a>>,
+    /// By what they were chosen, if they are not all.
+    pub(crate) chosen: Option<Chosen>,
 }
 
 /// The stubs of the procedure linkage table, each named by the function that it leads to.
@@ -37,8 +55,31 @@ pub(crate) fn linkage_stubs<'a>(file: &object::File<'a>) -> Vec<Symbol<'a>> {
 fn of_table<'a, Header: FileHeader, Data: ReadRef<'a>>(
     file: &ElfFile<'a, Header, Data>,
     table: &object::read::elf::SymbolTable<'a, Header, Data>,
+    of: Option<&[u64]>,
     release: &dyn Fn(),
-) -> Vec<Symbol<'a>> {
+) -> FoundSymbols<'a> {
+    let mut symbols = Vec::new();
+    let Some(addresses) = of else {
+        walk(file, table, release, |symbol| symbols.push(symbol));
+        return FoundSymbols { symbols, chosen: None };
+    };
+    let mut nearby = Nearby::new(addresses);
+    walk(file, table, release, |symbol| nearby.see(symbol.start, symbol.end));
+    let chosen = nearby.chosen();
+    walk(file, table, release, |symbol| {
+        if chosen.takes(symbol.start) {
+            symbols.push(symbol);
+        }
+    });
+    FoundSymbols { symbols, chosen: Some(chosen) }
+}
+
+fn walk<'a, Header: FileHeader, Data: ReadRef<'a>>(
+    file: &ElfFile<'a, Header, Data>,
+    table: &object::read::elf::SymbolTable<'a, Header, Data>,
+    release: &dyn Fn(),
+    mut take: impl FnMut(Symbol<'a>),
+) {
     let endian = file.endian();
     let sections = file.elf_section_table();
     let machine = file.elf_header().e_machine(endian);
@@ -53,7 +94,6 @@ fn of_table<'a, Header: FileHeader, Data: ReadRef<'a>>(
     let names =
         sections.section(table.string_section()).and_then(|section| section.data(endian, file.data()));
     let names = names.unwrap_or_default();
-    let mut symbols = Vec::new();
     let mut read = 0;
     for (index, symbol) in table.enumerate() {
         if read > READ_AT_ONCE {
@@ -85,10 +125,9 @@ fn of_table<'a, Header: FileHeader, Data: ReadRef<'a>>(
             _ => Binding::Local,
         };
         let end = start.saturating_add(symbol.st_size(endian).into());
-        symbols.push(Symbol { start, end, binding, plt: false, name });
+        take(Symbol { start, end, binding, plt: false, name });
     }
     release();
-    symbols
 }
 
 /// Labels that tell an assembler's switches between code and data; they name nothing.

@@ -20,7 +20,8 @@ type Cie<'a> = gimli::CommonInformationEntry<Reader<'a>>;
 impl FunctionStarts {
     /// Of a file, as far as its tables can be read. `release` gives back what was read of the file: a browser has fifty megabytes
     /// of these.
-    pub(crate) fn of(file: &object::File<'_>, release: &dyn Fn()) -> Self {
+    /// Of some addresses alone, which ascend, it has only what they need.
+    pub(crate) fn of(file: &object::File<'_>, of: Option<&[u64]>, release: &dyn Fn()) -> Self {
         let Some(section) = file.section_by_name(".eh_frame") else { return Self::default() };
         let Ok(bytes) = section.data() else { return Self::default() };
         let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
@@ -34,7 +35,7 @@ impl FunctionStarts {
         table.set_address_size(if file.is_64() { 8 } else { 4 });
         // All functions of a file have a handful of these in common.
         let mut cies: FxHashMap<usize, Cie<'_>> = FxHashMap::default();
-        let mut functions = Vec::new();
+        let (mut functions, mut most) = (Vec::new(), MANY);
         let mut read = 0;
         let mut entries = table.entries(&bases);
         while let Ok(Some(entry)) = entries.next() {
@@ -57,9 +58,16 @@ impl FunctionStarts {
                 && function.len() > 0
             {
                 functions.push((function.initial_address(), end));
+                if let Some(addresses) = of
+                    && functions.len() > most
+                {
+                    keep_near(&mut functions, addresses);
+                    most = functions.len() * 2 + MANY;
+                }
             }
         }
         release();
+        of.into_iter().for_each(|addresses| keep_near(&mut functions, addresses));
         functions.sort_unstable();
         functions.dedup_by_key(|(start, _)| *start);
         Self { functions }
@@ -82,6 +90,26 @@ impl FunctionStarts {
         let next = self.functions.get(behind).map_or(u64::MAX, |(next, _)| *next);
         (address < end).then_some((start, end.min(next)))
     }
+}
+
+/// So many functions are held before those are left out that no address needs.
+const MANY: usize = 1 << 14;
+
+/// Keeps the last functions that do not begin behind an address, and the first ones behind it.
+fn keep_near(functions: &mut Vec<(u64, u64)>, addresses: &[u64]) {
+    functions.sort_unstable();
+    let mut needed = vec![false; functions.len()];
+    for address in addresses {
+        let behind = functions.partition_point(|(start, _)| start <= address);
+        for at in [behind.checked_sub(1), Some(behind)].into_iter().flatten() {
+            let Some((start, _)) = functions.get(at) else { continue };
+            // Of those that begin at one place, the first counts.
+            let first = functions.partition_point(|(other, _)| other < start);
+            needed[first] = true;
+        }
+    }
+    let mut needed = needed.into_iter();
+    functions.retain(|_| needed.next().unwrap_or(false));
 }
 
 #[cfg(test)]

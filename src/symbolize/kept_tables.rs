@@ -49,6 +49,15 @@ struct KeptTable {
     of: [OpenedFile; 2],
 }
 
+/// How much of a file's table is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// What names the code that is asked for.
+    Asked,
+    /// All.
+    Whole,
+}
+
 type OpenedFile = (PathBuf, Option<FileState>);
 
 #[derive(Debug, Clone, Copy)]
@@ -108,16 +117,17 @@ impl KeptTables {
         module: &Module,
         files: &'a ElfFiles,
         offsets: impl Iterator<Item = u64>,
-        read: impl FnOnce() -> CodeMap<'a>,
+        read: impl FnOnce(Extent) -> CodeMap<'a>,
     ) -> CodeMap<'a> {
         let (kept, is_first) = self.ask(module);
         if let Some(kept) = kept.filter(|kept| kept.of == state(files)) {
             return kept.code_map(files, offsets);
         }
-        let map = read();
-        if !is_first {
-            self.keep(module, KeptTable::of(files, &map));
+        if is_first {
+            return read(Extent::Asked);
         }
+        let map = read(Extent::Whole);
+        self.keep(module, KeptTable::of(files, &map));
         map
     }
 

@@ -95,7 +95,7 @@ impl KernelFiles {
             let reference = self.reference.as_ref();
             let shift = reference.and_then(|at| Some(at.address.wrapping_sub(in_image(&at.symbol)?)));
             let Some(shift) = shift else { return Err(SymbolizeError::KernelMoved) };
-            let symbols = moved(static_symbols(image, &|| ()), shift);
+            let symbols = moved(static_symbols(image, None, &|| ()).symbols, shift);
             let table = SymbolTable::new(symbols, Vec::new(), GapRule::NextSymbol);
             let debug = self.info.as_ref().and_then(|info| DebugMap::new(info, dwos));
             return Ok(CodeMap { table, debug, debug_shift: shift, ..CodeMap::default() });

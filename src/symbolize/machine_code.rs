@@ -55,7 +55,7 @@ impl MachineCode {
             _ => return Err(missing("it is neither for 64-bit x86 nor for 64-bit Arm")),
         };
         let dwos = DwoArena::default();
-        let map = files.code_map(&dwos)?;
+        let map = files.code_map(&dwos, None)?;
         let segments = Segments::of(&parsed);
         let read = |&address: &u64| {
             let of_symbol = map.table.find(address, |symbol: &Symbol<'_>| symbol.raw_name().into_owned());

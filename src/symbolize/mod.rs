@@ -37,6 +37,7 @@ mod kernel_cache;
 mod known_returns;
 mod machine_code;
 mod named_files;
+mod nearby;
 mod options;
 mod perf_map;
 mod read_ahead;

@@ -80,13 +80,18 @@ impl<'o> Source<'o> {
         }
     }
 
-    pub(crate) fn code_map<'a>(&'a self, dwos: &'a DwoArena) -> Result<CodeMap<'a>, SymbolizeError> {
+    /// With all symbols, or at least those by which these offsets, ascending, get their names.
+    pub(crate) fn code_map<'a>(
+        &'a self,
+        dwos: &'a DwoArena,
+        of: Option<&[u64]>,
+    ) -> Result<CodeMap<'a>, SymbolizeError> {
         let table_of = |symbols| {
             let table = SymbolTable::new(symbols, Vec::new(), GapRule::NextSymbol);
             CodeMap { table, ..CodeMap::default() }
         };
         match self {
-            Self::Elf(files) => files.code_map(dwos),
+            Self::Elf(files) => files.code_map(dwos, of),
             Self::Kernel(files) => files.code_map(dwos),
             Self::PerfMap(text) => Ok(table_of(perf_map::parse(text))),
             Self::Named(name) => {

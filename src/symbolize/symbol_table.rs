@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::nearby::Chosen;
 use super::symbol_name::SymbolName;
 
 /// Deepest nesting of symbols that is looked through.
@@ -60,6 +61,9 @@ pub(crate) struct SymbolTable<'a> {
     symbols: Vec<Symbol<'a>>,
     /// For each symbol, the highest end up to it.
     reach: Vec<u64>,
+    /// Where not all symbols of the file are here: the addresses that these were chosen for, ascending, and the last end
+    /// before each.
+    ended: Vec<(u64, u64)>,
 }
 
 impl<'a> SymbolTable<'a> {
@@ -86,13 +90,18 @@ impl<'a> SymbolTable<'a> {
                 highest
             })
             .collect();
-        Self { symbols, reach }
+        Self { symbols, reach, ended: Vec::new() }
+    }
+
+    /// It has the symbols that were chosen for some addresses, and is asked for these alone.
+    pub(crate) fn of_chosen(self, chosen: Chosen) -> Self {
+        Self { ended: chosen.ended, ..self }
     }
 
     /// Of symbols in the order of a table, each with the highest end up to it in that table.
     pub(crate) fn of_sorted(symbols: impl Iterator<Item = (Symbol<'a>, u64)>) -> Self {
         let (symbols, reach) = symbols.unzip();
-        Self { symbols, reach }
+        Self { symbols, reach, ended: Vec::new() }
     }
 
     /// The symbols in order, each with the highest end up to it.
@@ -126,7 +135,7 @@ impl SymbolTable<'_> {
     /// The addresses around `address` that no symbol contains, as far as that is certain; `None` where one may.
     pub(crate) fn gap(&self, address: u64) -> Option<Range<u64>> {
         let behind = self.symbols.partition_point(|symbol| symbol.start <= address);
-        let start = behind.checked_sub(1).map_or(0, |last| self.reach[last]);
+        let start = behind.checked_sub(1).map_or(0, |last| self.reach[last]).max(self.ended(address));
         let end = self.symbols.get(behind).map_or(u64::MAX, |next| next.start);
         (start <= address).then_some(start..end)
     }
@@ -136,7 +145,7 @@ impl SymbolTable<'_> {
     pub(crate) fn extent(&self, address: u64) -> Option<Range<u64>> {
         let mut behind = self.symbols.partition_point(|symbol| symbol.start <= address);
         let mut end = self.symbols.get(behind).map_or(u64::MAX, |next| next.start);
-        let (mut start, mut is_found) = (0, false);
+        let (mut start, mut is_found) = (self.ended(address), false);
         for _ in 0..NESTING_LIMIT {
             let Some(last) = behind.checked_sub(1).filter(|last| self.reach[*last] > address) else { break };
             let its_start = self.symbols[last].start;
@@ -155,6 +164,12 @@ impl SymbolTable<'_> {
             behind = first;
         }
         is_found.then_some(start..end)
+    }
+
+    /// What is known of symbols before an address that are not here.
+    fn ended(&self, address: u64) -> u64 {
+        let at = self.ended.binary_search_by_key(&address, |(address, _)| *address);
+        at.map_or(0, |at| self.ended[at].1)
     }
 }
 

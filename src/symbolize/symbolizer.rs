@@ -9,7 +9,7 @@ use super::code_map::{CodeMap, Wanted};
 use super::demangle::Demangler;
 use super::dwarf::DebugLookup;
 use super::error::SymbolizeError;
-use super::kept_tables::KeptTables;
+use super::kept_tables::{Extent, KeptTables};
 use super::machine_code::MachineCode;
 use super::named_files;
 use super::options::SymbolizeOptions;
@@ -94,15 +94,21 @@ impl Symbolizer {
         });
         let maps = threads.map(sources.len(), |index| match &sources[index] {
             Ok(source) => {
-                let read = || source.code_map(&dwos).unwrap_or_else(CodeMap::unusable);
+                let offsets = || {
+                    let its = groups.iter().filter(|group| group.origin == index);
+                    its.flat_map(|group| group.items).map(|item| item.address)
+                };
+                let asked: Vec<u64> = offsets().collect();
+                let read = |extent: Extent| {
+                    let of = (extent == Extent::Asked).then_some(&asked[..]);
+                    source.code_map(&dwos, of).unwrap_or_else(CodeMap::unusable)
+                };
                 let (Some(kept), Source::Elf(files), Origin::Elf(module)) =
                     (&self.kept, source, origins.list[index])
                 else {
-                    return read();
+                    return read(Extent::Asked);
                 };
-                let its = groups.iter().filter(|group| group.origin == index);
-                let offsets = its.flat_map(|group| group.items).map(|item| item.address);
-                kept.code_map(module, files, offsets, read)
+                kept.code_map(module, files, asked.iter().copied(), read)
             }
             Err(_) => CodeMap::default(),
         });

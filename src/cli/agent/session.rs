@@ -30,6 +30,9 @@ const READINGS: Duration = Duration::from_millis(100);
 /// start a thousand processes a second.
 const LEAST_BYTES: usize = 12 << 20;
 const BYTES_OF_CPU: usize = 1 << 19;
+/// While windows cannot be analyzed as fast as they come, so much of the recording waits for it in memory; what comes beyond
+/// that is lost, and counted.
+const MOST_UNREAD: u64 = 32 << 20;
 /// What asks a recording to begin anew, which no signal from outside does.
 pub const ANEW: Signal = Signal::SIGUSR1;
 
@@ -88,7 +91,7 @@ pub fn run(
             let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
             shared.lost(so_far.lost);
         };
-        record::record_to(&options, file, &request, &mut started, &mut progress)
+        record::record_to(&options, file, MOST_UNREAD, &request, &mut started, &mut progress)
     };
     ended.store(true, std::sync::atomic::Ordering::SeqCst);
     let followed = worker.map(JoinHandle::join);
@@ -124,13 +127,15 @@ fn follow(
             // Asked first: what was written until then is seen below.
             let is_last = ended.load(std::sync::atomic::Ordering::SeqCst);
             let looked = Instant::now();
-            let windows = if is_last { engine.finish()? } else { engine.poll()? };
-            for window in windows {
+            while let Some(window) = engine.next_window()? {
                 if pipeline.take(&window, engine.is_full()) && !is_last {
                     request.stop(ANEW);
                 }
             }
             if is_last {
+                if let Some(window) = engine.finish()? {
+                    pipeline.take(&window, engine.is_full());
+                }
                 return Ok(());
             }
             if request.take_hang_up() && pipeline.reload() {

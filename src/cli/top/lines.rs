@@ -33,11 +33,12 @@ pub fn run(
     loop {
         // Asked first: what was written until then is seen below.
         let is_last = shared.is_recorded();
-        let windows = if is_last { engine.finish()? } else { engine.poll()? };
-        for window in windows {
-            if enough(&history) {
-                break;
-            }
+        while !enough(&history) {
+            let window = match engine.next_window()? {
+                None if is_last => engine.finish()?,
+                window => window,
+            };
+            let Some(window) = window else { break };
             history.push(window)?;
             if let Some(picture) = history.picture(Span::Last, Order::Watts) {
                 write(&history, &picture, rows, &mut out)?;

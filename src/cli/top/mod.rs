@@ -51,6 +51,9 @@ mod terminal_size;
 mod view;
 mod zoom;
 
+/// As much of the recording as waits in memory to be looked at.
+const MOST_UNREAD: u64 = 256 << 20;
+
 const EXAMPLES: &str = "\
 Examples:
   eprof top                       everything on this machine, as far as you may see it
@@ -189,7 +192,7 @@ pub fn run(args: TopArgs) -> Outcome {
             picture =
                 spawned.map_err(|error| say(format_args!("error: no thread can be made: {error}"))).ok();
         };
-        record::record_to(&options, file, shared.request(), &mut started, &mut |_| ())
+        record::record_to(&options, file, MOST_UNREAD, shared.request(), &mut started, &mut |_| ())
     };
     shared.end();
     // What the terminal's end has caught reading keys ends with the process.

@@ -104,10 +104,14 @@ impl Session<'_> {
         loop {
             // Asked first: what was written until then is seen below.
             let is_last = self.shared.is_recorded();
-            let windows = if is_last { self.engine.finish()? } else { self.engine.poll()? };
-            let is_new = !windows.is_empty();
-            for window in windows {
+            let mut is_new = false;
+            while let Some(window) = self.engine.next_window()? {
                 self.history.push(window)?;
+                is_new = true;
+            }
+            if let Some(window) = if is_last { self.engine.finish()? } else { None } {
+                self.history.push(window)?;
+                is_new = true;
             }
             if is_new && self.held.is_none() {
                 self.refresh();
