@@ -151,6 +151,54 @@ fn a_child_without_a_program_of_its_own_runs_its_parents_code() {
     }
 }
 
+/// In whole rounds, in the middle of a record, or all at once when the reader has fallen behind.
+#[test]
+fn windows_are_the_same_however_the_records_come() {
+    let file = file_with(&vec![vec![1]; 12_000], metadata(), |_| true, |_, _| ());
+    let place = Recording::from_bytes(file.clone()).expect("a recording").perf_data().data_range();
+    let records = &file[place.start as usize..place.end as usize];
+    let windows = |at_once: usize| -> Vec<(CountedTime, Vec<u8>)> {
+        let whole = Recording::from_bytes(file.clone()).expect("a recording");
+        let mut windows = Windows::new(whole, CutOptions::default()).expect("eprof's");
+        let mut cuts = Vec::new();
+        for some in records.chunks(at_once) {
+            windows.push(some);
+            cuts.extend(std::iter::from_fn(|| windows.next_window().expect("a window")));
+        }
+        cuts.extend(windows.finish().expect("a window"));
+        cuts.into_iter().map(|cut| (cut.counted, cut.recording.perf_data().data().to_vec())).collect()
+    };
+    let expected = windows(records.len());
+    assert!(expected.len() > 3, "{}", expected.len());
+    for at_once in [61, 4_096, 100_000] {
+        let found = windows(at_once);
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!(found.0, expected.0, "{at_once} bytes at once");
+            assert!(found.1 == expected.1, "{at_once} bytes at once: {:?}", found.0);
+        }
+    }
+}
+
+/// A meter that has gone, and a machine that is busy: what is held must not grow until the window's time is over.
+#[test]
+fn without_readings_a_window_is_cut_when_it_is_full() {
+    let file = file_with(&vec![vec![1]; 12_000], metadata(), |number| number < 10, |_, _| ());
+    let whole = Recording::from_bytes(file.clone()).expect("a recording");
+    let place = whole.perf_data().data_range();
+    let records = &file[place.start as usize..place.end as usize];
+    let most_bytes = records.len() / 20;
+    let period = Nanoseconds::from_millis(3_600_000);
+    let mut windows = Windows::new(whole, CutOptions { period, most_bytes }).expect("eprof's");
+    let mut most = 0;
+    for some in records.chunks(1_000) {
+        windows.push(some);
+        while windows.next_window().expect("a window").is_some() {}
+        most = most.max(windows.held_bytes());
+    }
+    assert!(most < 3 * most_bytes, "{most} bytes of {} are held, {most_bytes} are asked for", records.len());
+}
+
 /// Such a time would make a window of each second until then.
 #[test]
 fn a_time_that_lies_far_ahead_of_the_recorder_is_none() {
