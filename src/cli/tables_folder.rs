@@ -22,8 +22,12 @@ const GROUP_READS: u32 = 0o050;
 /// Makes a folder and those that it lies in, where they are missing.
 ///
 /// # Errors
-/// What the system says.
+/// A file where a folder should be, or what the system says.
 pub fn make(folder: &Path) -> io::Result<()> {
+    if folder.exists() && !folder.is_dir() {
+        let why = format!("{} is a file; name a folder, or move the file away", folder.display());
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, why));
+    }
     let Some(parent) = folder.parent().filter(|_| !folder.exists()) else { return Ok(()) };
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     make(parent)?;

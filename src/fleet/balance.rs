@@ -71,7 +71,9 @@ pub fn check(rows: &[Row], samples: &BTreeMap<(i64, String), Sum>, now: i64) -> 
         if !is_equal {
             return Err(format!(
                 "{name}: its samples have {found} J, the balance has {functions} J of functions: rows of samples are \
-                 missing, damaged or there twice; export the recording again with --force, and if it was pushed, push its folder by `eprof push --again`"
+                 missing, damaged or there twice; export the recording again with --force, and if it was pushed, push its folder by `eprof push --again`; \
+                 or do without it (in a folder: rm */*{:016x}.parquet)",
+                row.recording as u64
             ));
         }
         if !known.insert(key) {

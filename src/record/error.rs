@@ -88,7 +88,7 @@ pub enum RecordError {
     NoSuchTask(u32),
 
     /// There is no such control group.
-    #[error("control group {path}: {cause}")]
+    #[error("control group {path}: {cause}{}", where_groups_are(cause))]
     ControlGroup {
         /// Its folder.
         path: PathBuf,
@@ -127,6 +127,16 @@ pub enum RecordError {
     /// A system call that should always work did not.
     #[error(transparent)]
     System(#[from] SystemError),
+}
+
+/// Where a group's path is found out, if there is none of that name.
+fn where_groups_are(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::NotFound => {
+            "; `cat /proc/PID/cgroup` tells a process's group, `systemd-cgls` all of them, and a path begins below /sys/fs/cgroup"
+        }
+        _ => "",
+    }
 }
 
 impl RecordError {

@@ -146,6 +146,9 @@ impl Column {
     }
 }
 
+/// What the last line is called.
+const NOT_SELECTED: &str = "… samples not selected";
+
 /// The lines below the rows, so that what is shown adds up.
 fn sums(report: &Report) -> Vec<Row> {
     let mut lines = Vec::new();
@@ -163,7 +166,7 @@ fn sums(report: &Report) -> Vec<Row> {
     // How often other events happened is no part of how often this one did.
     let is_of_others = report.weight == Weight::Count && report.event.is_some();
     if !report.not_selected.is_empty() && !is_of_others {
-        line("… samples not selected".to_owned(), report.not_selected);
+        line(NOT_SELECTED.to_owned(), report.not_selected);
     }
     lines
 }
@@ -180,6 +183,10 @@ fn numbers(report: &Report, style: &Style, lines: &[&Row]) -> Vec<Column> {
     // A sum with the balance's rows in it has power and time only in part.
     let sampled = |row: &Row| row.kind == RowKind::Samples || !report.includes_balance;
     let percent = |share: Option<f64>| share.map(|share| fixed(share * 100.0, 1) + "%");
+    // What is not selected is no part of what is.
+    let share = |row: &Row, totals: &Totals| {
+        report.share(totals).filter(|_| row.kind == RowKind::Samples || row.name.as_str() != NOT_SELECTED)
+    };
     let narrow = is_narrow(style);
 
     let mut columns = Vec::new();
@@ -192,7 +199,7 @@ fn numbers(report: &Report, style: &Style, lines: &[&Row]) -> Vec<Column> {
         if report.weight == Weight::Joules {
             columns.push(column("total", &|row| Some(scale.show(row.total.joules))));
         }
-        columns.push(column("total%", &|row| percent(report.share(&row.total))));
+        columns.push(column("total%", &|row| percent(share(row, &row.total))));
     }
     if has_joules {
         let title = if scale.unit == "J" { "joules" } else { scale.unit };
@@ -204,7 +211,7 @@ fn numbers(report: &Report, style: &Style, lines: &[&Row]) -> Vec<Column> {
             }));
         }
     }
-    columns.push(column("share", &|row| percent(report.share(&row.own))));
+    columns.push(column("share", &|row| percent(share(row, &row.own))));
     if has_joules && !report.summary.is_by_time && lines.iter().any(|row| row.own.watts().is_some()) {
         columns.push(column("watts", &|row| {
             row.own.watts().filter(|_| sampled(row)).map(|watts| fixed(watts.as_watts(), 2))

@@ -35,7 +35,7 @@ pub(super) fn checked(name: String, usual_ports: &str, answered: Answered) -> Re
         (None, None) => return Ok(body),
     };
     let text = text.trim_end_matches([' ', ',']);
-    Err(Failure::new(Kind::Refused(OK), format!("{name} answers by an error: {text}")))
+    Err(Failure::new(Kind::Refused(OK), format!("{name} answers by an error: {}", with_repair(text))))
 }
 
 /// Whether nothing is said: so ClickHouse acknowledges rows.
@@ -58,13 +58,36 @@ pub(super) fn told(failure: Failure, usual_ports: &str) -> Failure {
         && failure.headers.as_ref().is_some_and(|headers| !is_own(headers))
         && exception(failure.text().as_bytes()).is_none();
     if !is_doubtful {
-        return failure;
+        return Failure { text: with_repair(failure.text()), ..failure };
     }
     let text = format!(
         "{} (the answer has none of ClickHouse's headers: is the port right, usually {usual_ports}?)",
         failure.text()
     );
     Failure { text, ..failure }
+}
+
+/// An error of ClickHouse's, and what to do about it where that is known from its number.
+fn with_repair(text: &str) -> String {
+    let code = text.split("Code: ").nth(1).unwrap_or_default();
+    let code = code.split(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default();
+    let repair = match code {
+        // UNKNOWN_DATABASE
+        "81" => {
+            "make it by `CREATE DATABASE`, or name another one behind the host: clickhouse://HOST/DATABASE"
+        }
+        // UNKNOWN_USER, REQUIRED_PASSWORD, AUTHENTICATION_FAILED
+        "192" | "194" | "516" => {
+            "name the user before the host, clickhouse://USER@HOST/DATABASE, and the file with the password by its option, \
+             --password-file or the agent's --push-password-file"
+        }
+        // READONLY, ACCESS_DENIED
+        "164" | "497" => {
+            "let this user do so by `GRANT`, or name another one before the host: clickhouse://USER@HOST/DATABASE"
+        }
+        _ => return text.to_owned(),
+    };
+    format!("{text}: {repair}")
 }
 
 fn is_own(headers: &HeaderMap) -> bool {
@@ -117,6 +140,22 @@ mod tests {
             let rows = checked("db:8123".to_owned(), "8123", answered(&[header], b"a\tb\n")).expect("rows");
             assert_eq!(rows, b"a\tb\n");
         }
+    }
+
+    #[test]
+    fn errors_of_those_who_may_not_say_what_to_name() {
+        let of = |code: u32| {
+            told(
+                Failure::new(Kind::Refused(403), format!("db answers 403: Code: {code}. DB::Exception: no")),
+                "8123",
+            )
+        };
+        for (code, repair) in
+            [(516, "--password-file"), (192, "USER@HOST"), (81, "CREATE DATABASE"), (497, "GRANT")]
+        {
+            assert!(of(code).to_string().contains(repair), "{}", of(code));
+        }
+        assert!(of(60).to_string().ends_with("DB::Exception: no"));
     }
 
     #[test]
