@@ -6,6 +6,7 @@
 //! number, so that everything after this step handles small integers.
 
 mod intern;
+mod modules;
 mod order;
 mod space;
 mod tasks;
