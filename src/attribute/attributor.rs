@@ -60,6 +60,8 @@ struct Scratch {
     own: Vec<f64>,
     /// Measured joules per model joule.
     factor: Vec<f64>,
+    /// What the recorder's CPU time stands for, in joules.
+    of_recorder: Vec<f64>,
     /// By domain: counts of each event, and then what they and the bucket's length are as a share of the
     /// bucket's sum.
     shares: Vec<f64>,
@@ -132,6 +134,7 @@ impl Attributor {
             scratch: Scratch {
                 own: vec![0.0; count],
                 factor: vec![0.0; count],
+                of_recorder: vec![0.0; count],
                 shares: vec![0.0; count * parameters],
                 unattributed: vec![Unattributed::default(); count],
             },
@@ -417,19 +420,21 @@ impl Attributor {
 
             let own = self.scratch.own[index];
             let running = self.running(index);
-            let (others, recorder) = match self.others_are_sampled {
-                true => (0.0, 0.0),
-                false => self.domains[index].other_time.charge(start, end, running),
-            };
+            let charged = self.domains[index].other_time.charge(start, end, running);
             // A nanosecond of others is taken to cost as much as one of the program's own.
             let per_nanosecond = self.domains[index].cost_of_time(own, running);
-            let (others, recorder) = (others * per_nanosecond, recorder * per_nanosecond);
+            let (others, recorder) = match self.others_are_sampled {
+                true => (0.0, 0.0),
+                false => (charged.0 * per_nanosecond, charged.1 * per_nanosecond),
+            };
+            self.scratch.of_recorder[index] = 0.0;
             let total = own + others + recorder;
             self.scratch.factor[index] = 0.0;
             let is_idle = self.domains[index].is_next_to_nothing(total, span);
             if total > 0.0 && !is_idle {
                 let factor = dynamic.as_joules() / total;
                 self.scratch.factor[index] = factor;
+                self.scratch.of_recorder[index] = charged.1 * per_nanosecond * factor;
                 let shares = &mut self.scratch.shares[index * self.parameters..][..self.parameters];
                 if let Some((constant, events)) = shares.split_last_mut() {
                     events.iter_mut().for_each(|count| *count /= total);
@@ -491,9 +496,16 @@ impl Attributor {
         }
         let [other_processes, recorder, lost] = self.by_cell.not_cells();
         for (index, balance) in self.result.balances.iter_mut().enumerate() {
+            // Where the recorder is sampled like all others, its samples are lost like theirs. But its CPU time is known.
+            let missing = match self.others_are_sampled {
+                true => {
+                    (self.scratch.of_recorder[index] - recorder[index]).max(0.0).min(lost[index].max(0.0))
+                }
+                false => 0.0,
+            };
             balance.other_processes += Joules::from_joules(other_processes[index]);
-            balance.recorder += Joules::from_joules(recorder[index]);
-            balance.lost += Joules::from_joules(lost[index]);
+            balance.recorder += Joules::from_joules(recorder[index] + missing);
+            balance.lost += Joules::from_joules(lost[index] - missing);
         }
         let mut kept = Vec::new();
         for (cell, row, running) in self.by_cell.cells() {

@@ -250,6 +250,26 @@ fn each_owner_has_a_row_of_its_own() {
     assert_eq!(joules(&rows), [1.0, 2.0, 4.0, 8.0]);
 }
 
+/// As in a duty cycle, where most of what ran is not sampled: two CPUs were busy, of one nothing is known, and 30 ms of it were
+/// the recorder's.
+#[test]
+fn of_what_is_lost_the_recorders_cpu_time_tells_its_part() {
+    let mut attributor = attributor(&[domain("p", DomainKind::Package, None, &[])], options(100.0));
+    let times = |recorder, busy| CpuTimes {
+        recorder: Nanoseconds::from_millis(recorder),
+        busy: (0..2).map(|cpu| (cpu, Nanoseconds::from_millis(busy))).collect(),
+    };
+    attributor.reading(0, at(0), Joules::ZERO);
+    attributor.cpu_times(at(0), &times(0, 0), &[]);
+    for (cpu, charge) in [(0, Charge::Cell(0)), (1, Charge::Lost)] {
+        attributor.quantum(Quantum { charge, ..quantum(0, 100, cpu, 100_000_000, 0) });
+    }
+    attributor.cpu_times(at(100), &times(30, 100), &[]);
+    attributor.reading(0, at(100), Joules::from_joules(20.0));
+    let balance = attributor.finish().balances[0];
+    assert_eq!(joules(&[balance.attributed, balance.recorder, balance.lost]), [10.0, 3.0, 7.0]);
+}
+
 /// One program runs for 50 ms and another for 40 ms more. The cores' meter is read every 45 ms: when the first bucket could
 /// be closed, its end lies behind the last of these readings, and all joules since would seem to be the second's.
 #[test]

@@ -180,6 +180,25 @@ pub fn keep_inputs_from(option: &str, output: Option<&Path>, inputs: &[&Path]) -
     Ok(())
 }
 
+/// Why the folder that this name leads to is left alone: a symbolic link that somebody else has made, or may have. Whoever makes
+/// a link decides where what is written into it goes.
+pub fn link_of_others(path: &Path) -> io::Result<Option<String>> {
+    // With a slash behind it a name means what the link leads to.
+    let path: &Path = &path.components().collect::<PathBuf>();
+    let Ok(found) = fs::symlink_metadata(path) else { return Ok(None) };
+    if !found.is_symlink() {
+        return Ok(None);
+    }
+    let is_everybodys = fs::metadata(folder_of(path))?.mode() & libc::S_IWOTH != 0;
+    let is_ours = found.uid() == geteuid().as_raw() || found.uid() == 0;
+    let why = match (is_everybodys, is_ours) {
+        (true, _) => "is a symbolic link in a folder where everybody may write, and is not followed",
+        (false, false) => "is a symbolic link of another user, and is not followed",
+        (false, true) => return Ok(None),
+    };
+    Ok(Some(format!("{} {why}: name the folder itself", path.display())))
+}
+
 fn is_special(metadata: &Metadata) -> bool {
     let kind = metadata.file_type();
     kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket()

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use eprof::identity::Job;
 use eprof::measure::Subject;
 use eprof::measure::runs::{self, BeginningRun, Finished, RunError, RunOptions};
 use eprof::stat::{self, MeasuredDomain, Slice};
@@ -112,6 +113,15 @@ pub fn run(args: StatArgs) -> Outcome {
         );
     }
     commands.extend(args.vs.as_deref().map(command_line).transpose()?);
+    let variable = |name: &str| std::env::var(name).ok();
+    if subject == Subject::Programs && Job::has_ranks(variable) {
+        let rank =
+            Job::of_environment(variable).rank.map_or_else(|| "a rank".into(), |rank| format!("rank {rank}"));
+        warn(&[format!(
+            "{rank} of a job: meters count the whole machine, its other ranks and its idle power too, so that joules of several ranks \
+             are not to be added; `eprof record` tells ranks apart, and `eprof report --by rank` adds them up"
+        )]);
+    }
     let options = RunOptions {
         subject,
         commands,

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
-use super::new_file::Readers;
+use super::new_file::{self, Readers};
 
 /// Held by the agent whose folder it is.
 pub const AGENTS_LOCK: &str = ".eprof-agent.lock";
@@ -22,8 +22,14 @@ const GROUP_READS: u32 = 0o050;
 /// Makes a folder and those that it lies in, where they are missing.
 ///
 /// # Errors
-/// A file where a folder should be, or what the system says.
+/// A file where a folder should be, a link that somebody else may have made, or what the system says.
 pub fn make(folder: &Path) -> io::Result<()> {
+    // Tables have a folder each in the one that was named.
+    for place in [Some(folder), folder.parent()].into_iter().flatten() {
+        if let Some(why) = new_file::link_of_others(place)? {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+    }
     if folder.exists() && !folder.is_dir() {
         let why = format!("{} is a file; name a folder, or move the file away", folder.display());
         return Err(io::Error::new(io::ErrorKind::NotADirectory, why));
@@ -73,6 +79,38 @@ mod tests {
             let modes = [mode(folder.path()), mode(&folder.path().join("tables")), mode(&inner)];
             assert_eq!(modes, [given, made, made]);
             assert_eq!(readers(&inner).expect("there") == Readers::Group, expected == Readers::Group);
+        }
+    }
+
+    #[test]
+    fn a_link_that_anybody_may_have_made_is_not_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [target, everybodys, own] = ["target", "everybodys", "own"].map(|name| folder.path().join(name));
+        for path in [&target, &everybodys, &own] {
+            fs::create_dir(path).expect("made");
+        }
+        fs::create_dir(target.join("samples")).expect("made");
+        fs::set_permissions(&everybodys, Permissions::from_mode(0o1777)).expect("set");
+        let [planted, ours] = [everybodys.join("energy"), own.join("energy")];
+        for link in [&planted, &ours] {
+            std::os::unix::fs::symlink(&target, link).expect("made");
+        }
+        for name in ["", "samples", "balance"] {
+            let refused = make(&planted.join(name)).expect_err("refused").to_string();
+            assert!(refused.contains("symbolic link") && refused.contains("name the folder"), "{refused}");
+        }
+        make(&ours.join("balance")).expect("made");
+        assert!(target.join("balance").is_dir());
+    }
+
+    #[test]
+    fn a_file_is_no_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        fs::write(&file, "").expect("written");
+        for path in [file.clone(), file.join("samples")] {
+            let refused = make(&path).expect_err("refused").to_string();
+            assert!(refused.contains("is a file; name a folder"), "{refused}");
         }
     }
 }

@@ -88,12 +88,27 @@ pub enum RecordError {
     NoSuchTask(u32),
 
     /// There is no such control group.
-    #[error("control group {path}: {cause}{}", where_groups_are(cause))]
+    #[error("control group {path}: {cause}{}", where_groups_are(cause, roots))]
     ControlGroup {
-        /// Its folder.
+        /// Its folder, or its path as it was given.
         path: PathBuf,
         /// Why it cannot be opened.
         cause: io::Error,
+        /// Where groups are that events can follow.
+        roots: Vec<PathBuf>,
+    },
+
+    /// A control group of a hierarchy that the kernel follows by no event.
+    #[error(
+        "control group {path}: events follow groups below {} alone, and this one is of another hierarchy; put the tasks into a group there, or record \
+         them by -p",
+        listed(roots)
+    )]
+    OtherHierarchy {
+        /// Its folder.
+        path: PathBuf,
+        /// Where groups are that events can follow.
+        roots: Vec<PathBuf>,
     },
 
     /// The recording cannot be created.
@@ -130,13 +145,19 @@ pub enum RecordError {
 }
 
 /// Where a group's path is found out, if there is none of that name.
-fn where_groups_are(cause: &io::Error) -> &'static str {
+fn where_groups_are(cause: &io::Error, roots: &[PathBuf]) -> String {
     match cause.kind() {
-        io::ErrorKind::NotFound => {
-            "; `cat /proc/PID/cgroup` tells a process's group, `systemd-cgls` all of them, and a path begins below /sys/fs/cgroup"
-        }
-        _ => "",
+        io::ErrorKind::NotFound => format!(
+            "; it was looked for below {}: `systemd-cgls` shows the groups, and `cat /proc/PID/cgroup` a process's",
+            listed(roots)
+        ),
+        _ => String::new(),
     }
+}
+
+fn listed(roots: &[PathBuf]) -> String {
+    let roots: Vec<_> = roots.iter().map(|root| root.display().to_string()).collect();
+    if roots.is_empty() { "/sys/fs/cgroup, where none are mounted".to_owned() } else { roots.join(" and ") }
 }
 
 impl RecordError {

@@ -43,12 +43,18 @@ pub fn of(
         TargetTasks::System(_) => ControlGroups::default(),
         _ => state.control_groups(pid),
     };
+    let job = Job::of_environment(variable);
+    let job = match tasks {
+        // A job's companion is started as a rank of a step of its own, and what it records of the machine is no rank's.
+        TargetTasks::System(_) => Job { rank: None, ..job },
+        _ => job,
+    };
     Identity {
         machine: read(&roots.folder().join("etc/machine-id")).and_then(|text| MachineId::of_file(&text)),
         boot: read(&roots.procfs.join("sys/kernel/random/boot_id")).map(|text| text.trim().to_owned()),
         pid_namespace: fs::metadata(roots.procfs.join("self/ns/pid")).ok().map(|namespace| namespace.ino()),
         started,
-        job: Job::of_environment(variable),
+        job,
         container: Container::of_process(&groups),
         pod: Pod::find(&groups, &machine.hostname, variable, file),
         cgroup: groups.sampled().map(str::to_owned),

@@ -45,9 +45,17 @@ pub fn scope(tasks: &TargetTasks, program: Option<Pid>, state: &ProcessState) ->
                 .map_or_else(|| Ok(Scope::Tasks(threads.clone())), |&tid| Err(RecordError::NoSuchTask(tid)))
         }
         TargetTasks::ControlGroup(group) => {
-            let failed = |cause| RecordError::ControlGroup { path: group.clone(), cause };
-            let folder = control_group_folder(group, &state.control_group_roots());
-            File::open(folder).map(Scope::ControlGroup).map_err(failed)
+            let roots = state.control_group_roots();
+            let folder = control_group_folder(group, &roots);
+            let opened = File::open(&folder);
+            if opened.is_ok() && !is_below(&folder, &roots) {
+                return Err(RecordError::OtherHierarchy { path: group.clone(), roots });
+            }
+            opened.map(Scope::ControlGroup).map_err(|cause| RecordError::ControlGroup {
+                path: group.clone(),
+                cause,
+                roots,
+            })
         }
         TargetTasks::System(_) => Ok(Scope::System),
     }
@@ -93,6 +101,13 @@ fn control_group_folder(group: &Path, roots: &[PathBuf]) -> PathBuf {
     let in_hierarchy = group.strip_prefix("/").unwrap_or(group);
     let candidates = roots.iter().map(|root| root.join(in_hierarchy));
     candidates.into_iter().find(|folder| folder.is_dir()).unwrap_or_else(|| group.to_owned())
+}
+
+/// Whether a folder lies in one of these file systems, if any is known.
+fn is_below(folder: &Path, roots: &[PathBuf]) -> bool {
+    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = whole(folder);
+    roots.is_empty() || roots.iter().any(|root| folder.starts_with(whole(root)))
 }
 
 /// The tasks whose end ends the recording.

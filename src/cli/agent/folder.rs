@@ -136,6 +136,13 @@ impl Folder {
         self.path.join(table.name).join(name.file())
     }
 
+    /// Whether somebody has removed the folder, or a part of it that each window needs.
+    pub fn is_gone(&self) -> bool {
+        let is_there = |path: PathBuf| path.exists();
+        !is_there(self.path.join(AGENTS_LOCK))
+            || TABLES.iter().any(|table| !is_there(self.path.join(table.name)))
+    }
+
     /// Writes a window: all of its tables are there afterwards, or none.
     ///
     /// # Errors

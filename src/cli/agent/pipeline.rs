@@ -11,7 +11,7 @@ use eprof::machine::{Roots, topology};
 use eprof::report::export::Exported;
 use eprof::report::store::recording_id;
 use eprof::report::tree::TreeOptions;
-use eprof::units::Joules;
+use eprof::units::{Joules, Timestamp};
 
 use super::alone::Alone;
 use super::clocks::{Clocks, Event, WallClock, end, unix_seconds};
@@ -29,6 +29,8 @@ const BETWEEN_SEARCHES: Duration = Duration::from_secs(300);
 const LOST_RECORDS: &str = " records were lost (event ";
 /// A machine that has so many control groups at once has no more room an hour later.
 const BETWEEN_ROOM: Duration = Duration::from_secs(3_600);
+/// Less is the difference of two roundings.
+const LEAST_GAP: Duration = Duration::from_millis(1);
 /// A window in which a meter has to move.
 const LONG_ENOUGH: Duration = Duration::from_millis(900);
 
@@ -61,6 +63,8 @@ pub struct Kept {
     pub server: Option<Server>,
     pub pushing: Pushing,
     pub wall: WallClock,
+    /// When the last window ended, on the recordings' clock.
+    ended: Option<Timestamp>,
     /// When a silent meter was last looked for.
     searched: Option<Instant>,
     /// When a recording began anew for want of room for names.
@@ -86,6 +90,7 @@ impl Kept {
             server,
             pushing,
             wall: WallClock::new(Clocks::now()),
+            ended: None,
             searched: None,
             made_room: None,
             _alone: alone,
@@ -142,6 +147,7 @@ impl Pipeline {
         self.tell_warnings(window);
         self.tell_lost();
         let started = self.place(window);
+        self.tell_gap(window);
         let was_written = self.write(window, started);
         match WindowJoules::of(window) {
             Ok(joules) => {
@@ -187,6 +193,23 @@ impl Pipeline {
                 ),
             );
             self.told_lost = lost;
+        }
+    }
+
+    /// What lies between this window and the one before: nothing but where a recording began anew.
+    fn tell_gap(&mut self, window: &Window) {
+        let profile = &window.profile;
+        let Some(before) = self.kept.ended.replace(profile.start + profile.duration) else { return };
+        let gap = Duration::from_nanos(profile.start.since(before).as_nanos());
+        if gap >= LEAST_GAP {
+            self.shared().metrics.unrecorded += gap;
+            self.log.say(
+                "gap",
+                format_args!(
+                    "until the recording had begun anew, {:.1} s were not recorded: they are in no window",
+                    gap.as_secs_f64()
+                ),
+            );
         }
     }
 
@@ -236,6 +259,25 @@ impl Pipeline {
             Err(error) => self.given_up(1, &format!("{error:#}")),
         }
         let log = &self.log;
+        if self.kept.folder.is_gone() {
+            match Folder::open(&self.kept.settings.output) {
+                Ok(folder) => {
+                    self.kept.folder = folder;
+                    log.say(
+                        "gone",
+                        format_args!(
+                            "warning: {} was removed, and is made anew",
+                            self.kept.settings.output.display()
+                        ),
+                    );
+                }
+                // What keeps it from being made keeps the window from being written, too.
+                Err(error) => log.say(
+                    "gone",
+                    format_args!("error: {} was removed: {error:#}", self.kept.settings.output.display()),
+                ),
+            }
+        }
         match self.kept.folder.write(&exported) {
             Ok(()) => {
                 if self.warned.remove("disk") {
@@ -251,8 +293,9 @@ impl Pipeline {
                 log.say(
                     "disk",
                     format_args!(
-                        "error: a window is dropped, it cannot be written into {}: {error:#}",
-                        self.kept.settings.output.display()
+                        "error: a window is dropped, it cannot be written into {}: {error:#}{}",
+                        self.kept.settings.output.display(),
+                        room_is_made(&error)
                     ),
                 );
                 false
@@ -383,5 +426,18 @@ pub fn listen(address: Listen, shared: &Arc<Mutex<Shared>>, log: &Log) -> Option
             log.say("listen", format_args!("error: nobody is answered: cannot listen on {address}: {error}"));
             None
         }
+    }
+}
+/// How a full disk gets room.
+fn room_is_made(error: &anyhow::Error) -> &'static str {
+    let is_full = |cause: &(dyn std::error::Error + 'static)| {
+        let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        matches!(kind, Some(std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded))
+    };
+    match error.chain().any(is_full) {
+        true => {
+            "; make room there, or let the agent keep less: --max-disk below what the disk has, or a shorter --keep"
+        }
+        false => "",
     }
 }

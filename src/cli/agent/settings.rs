@@ -31,8 +31,8 @@ pub struct Choices {
     #[arg(short = 'F', long, value_name = "HERTZ")]
     pub frequency: Option<u64>,
 
-    /// Share of the time in which samples are taken: 1% costs a hundredth, and 99 of 100 joules are told as lost
-    /// [default: 100%].
+    /// Share of the time in which samples are taken: 1% costs a hundredth, and of what code took 99 of 100
+    /// joules are told as lost [default: 100%].
     #[arg(long, value_name = "SHARE")]
     pub duty: Option<Share>,
 
@@ -227,8 +227,10 @@ const FUNCTIONS: usize = 100;
 const CGROUPS: usize = 200;
 /// Series that a scraper and this process can be asked to bear.
 const MOST_SERIES: usize = 10_000;
-/// A cycle of the duty is so long at most, where a stretch has samples enough.
+/// A cycle of the duty is so long at most, where a stretch has samples enough,
 const LONGEST_CYCLE: Duration = Duration::from_secs(10);
+/// and a window has so many of them at least: one without a stretch says nothing of functions.
+const CYCLES_OF_WINDOW: u32 = 4;
 
 impl Choices {
     /// What a configuration file says.
@@ -315,6 +317,17 @@ impl Settings {
             max_disk >= LEAST_DISK,
             "--max-disk {max_disk} is less than a window takes: give 64K or more, with K, M or G behind the number"
         );
+        let longest_cycle = LONGEST_CYCLE.min(window / CYCLES_OF_WINDOW);
+        let of_share = |share: Share| DutyCycle::of_share(share.0, frequency as f64, longest_cycle);
+        let duty = choices.duty.and_then(of_share);
+        if let Some(DutyCycle { cycle, .. }) = duty.filter(|duty| duty.cycle > window) {
+            anyhow::bail!(
+                "--duty: a few samples once in {:.1} s are its share at this --frequency, and most windows of {:.1} s would have none: \
+                 make windows longer (--window), the share larger or the frequency higher",
+                cycle.as_secs_f64(),
+                window.as_secs_f64()
+            );
+        }
         Ok(Self {
             output,
             keep,
@@ -326,9 +339,7 @@ impl Settings {
             receivers: receivers(&choices)?,
             sampled: Sampled {
                 frequency,
-                duty: choices
-                    .duty
-                    .and_then(|share| DutyCycle::of_share(share.0, frequency as f64, LONGEST_CYCLE)),
+                duty,
                 window,
                 event: choices.event.clone(),
                 call_graph: call_graph(choices.call_graph.as_deref().unwrap_or("fp"))

@@ -156,6 +156,8 @@ fn of_agent(metrics: &Metrics, cost: &OwnCost, page: &mut Page) {
     one("eprof_agent_failed_reloads", counter, "", help, metrics.failed_reloads as f64);
     let help = "Time that the machine was suspended while the agent ran, which is in no window.";
     one("eprof_agent_suspended_seconds", counter, "seconds", help, metrics.slept.as_secs_f64());
+    let help = "Time between two recordings, as where other settings began: nothing of it is in a window or another counter.";
+    one("eprof_agent_unrecorded_seconds", counter, "seconds", help, metrics.unrecorded.as_secs_f64());
     let help = "Steps of the wall clock.";
     one("eprof_agent_clock_steps", counter, "", help, metrics.clock_steps as f64);
     let help = "What the windows take on disk.";

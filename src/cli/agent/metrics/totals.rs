@@ -68,6 +68,8 @@ pub struct Metrics {
     /// Records that the kernel had no room for.
     pub lost_records: u64,
     pub slept: Duration,
+    /// Between the end of a recording and the first window of the next one.
+    pub unrecorded: Duration,
     pub clock_steps: u64,
     pub reloads: u64,
     pub failed_reloads: u64,
@@ -104,6 +106,7 @@ impl Metrics {
             disk_bytes: 0,
             lost_records: 0,
             slept: Duration::ZERO,
+            unrecorded: Duration::ZERO,
             clock_steps: 0,
             reloads: 0,
             failed_reloads: 0,
