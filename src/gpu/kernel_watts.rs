@@ -37,6 +37,8 @@ pub(super) struct KernelWatts {
     /// Watts of each column, as multiples of the mean.
     relative: Vec<f64>,
     covariance: DMatrix<f64>,
+    /// By which part of its joules a move is off what all of them have in common, one standard deviation.
+    from_turn_to_turn: f64,
     clock: Clock,
     /// Seconds from when something was drawn to the move that begins to show it.
     delay: f64,
@@ -108,12 +110,14 @@ impl KernelWatts {
         }
         let best = Fitted::best(&tries, unsteady)?;
         let loudest = loudest(&tries[best.number].unexplained(&best.more));
-        let together = Together::of(&tries, unsteady * loudest.sqrt())?;
+        let loud = unsteady * loudest.sqrt();
+        let together = Together::of(&tries, loud)?;
         let relative = together.more.iter().map(|more| (1.0 + more).max(Self::LEAST)).collect();
         let best = &tries[together.best];
         let (clock, smear) = (best.clock, best.smear * best.clock.period);
         let (covariance, delay) = (together.covariance, best.delay - smear);
-        Some(Self { columns, relative, covariance, clock, delay, smear, origin })
+        let from_turn_to_turn = loud / period;
+        Some(Self { columns, relative, covariance, from_turn_to_turn, clock, delay, smear, origin })
     }
 
     /// The time constant with which the meter follows what is drawn.
@@ -145,6 +149,14 @@ impl KernelWatts {
                 .sum::<f64>()
         };
         slopes.iter().map(with).sum::<f64>().max(0.0)
+    }
+
+    /// The variance of an owner's part of a step's joules since no turn draws what another one does: what each drew more or
+    /// less this time is divided as all of it is.
+    pub fn variance_of_turn(&self, joules: f64, part: f64, parts: impl Iterator<Item = f64>) -> f64 {
+        let all: f64 = parts.map(|part| part * part).sum();
+        let of_others = all - part * part;
+        (joules * part * self.from_turn_to_turn).powi(2) * ((1.0 - part).powi(2) + of_others)
     }
 
     /// Until when what the meter showed had been drawn, by the time at which it was seen to move and the last one at

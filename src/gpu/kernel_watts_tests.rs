@@ -241,3 +241,26 @@ fn a_meter_without_a_clock_is_not_fitted() {
     assert!(fit(&regular, 130).is_none(), "another period than it is said to have");
     assert!(fit(&regular[..8], 100).is_none(), "too few");
 }
+
+/// Halves of 20 J, of turns that are a tenth more or less: each could be off by sqrt(2) x 10 J x 0.1 x 0.5. Alone nothing is.
+#[test]
+fn what_turns_differ_by_is_in_doubt_where_two_share_a_step() {
+    let step = |start: f64, end: f64| SeenStep {
+        start: at(start),
+        end: at(end),
+        unchanged: at(end - 0.001),
+        energy: Joules::from_joules(1.0),
+    };
+    let launches: Vec<Outstanding> = (0..2)
+        .map(|owner| Outstanding { start: at(0.5 * f64::from(owner)), end: at(2.0), owner, gpu: None })
+        .collect();
+    let regular: Vec<SeenStep> =
+        (0..40).map(|number| step(0.1 * f64::from(number), 0.1 * f64::from(number + 1))).collect();
+    let fit = KernelWatts::fit(&regular, &launches, Watts::ZERO, Nanoseconds::from_millis(100));
+    let fit = KernelWatts { from_turn_to_turn: 0.1, ..fit.expect("a fit") };
+    let of = |part: f64, parts: &[f64]| fit.variance_of_turn(20.0, part, parts.iter().copied()).sqrt();
+    assert!((of(0.5, &[0.5, 0.5]) - 2f64.sqrt() * 0.5).abs() < 1e-12);
+    assert_eq!(of(1.0, &[1.0]), 0.0);
+    // A fifth of it, beside two of two fifths: 20 J x 0.2 x 0.1 x sqrt(0.64 + 0.32).
+    assert!((of(0.2, &[0.4, 0.2, 0.4]) - 0.4 * 0.96f64.sqrt()).abs() < 1e-12);
+}

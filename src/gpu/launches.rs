@@ -245,16 +245,16 @@ pub fn share(
 ) -> Shares {
     let mut steps = steps(readings, refresh);
     let refresh = refresh.unwrap_or_else(|| typical_span(&steps));
-    let mut idle_power = active_idle(&steps, launches, refresh);
+    let mut idle = active_idle(&steps, launches, refresh);
     let seen: Vec<SeenStep> = steps.iter().map(Step::seen).collect();
-    let watts = KernelWatts::fit(&seen, launches, idle_power.unwrap_or(Watts::ZERO), refresh);
+    let watts = KernelWatts::fit(&seen, launches, idle.unwrap_or_default().power, refresh);
     if let Some(watts) = &watts {
         steps.iter_mut().for_each(|step| step.put_in_time(watts));
         // Rest is as long as between the meter's own moves.
-        idle_power = active_idle(&steps, launches, refresh).or(idle_power);
+        idle = active_idle(&steps, launches, refresh).or(idle);
     }
-    let idle_watts = idle_power.unwrap_or(Watts::ZERO);
-    let mut shares = Shares { idle_power, ..Shares::default() };
+    let idle_watts = idle.unwrap_or_default().power;
+    let mut shares = Shares { idle_power: idle.map(|idle| idle.power), ..Shares::default() };
     let mut queue = Queue::new(launches);
     // Of the last step with something outstanding: its weights, and when the last of it was done.
     let mut latest: Option<(Weights, Timestamp)> = None;
@@ -286,6 +286,11 @@ pub fn share(
     if let Some(watts) = &watts {
         doubt.tell(&mut shares, watts);
     }
+    // Of all owners alike: what idling is taken for is taken out of each of their seconds.
+    let varies = idle.unwrap_or_default().varies.as_watts();
+    for share in shares.by_owner.values_mut() {
+        share.variance += (varies * share.busy.as_secs_f64()).powi(2);
+    }
     shares
 }
 
@@ -296,6 +301,8 @@ struct Doubt {
     by_column: FxHashMap<(u32, usize), f64>,
     /// Of owners that share a column: the same of their own watts.
     own: FxHashMap<u32, f64>,
+    /// Of each owner, the variance since no turn draws what another one does.
+    of_turns: FxHashMap<u32, f64>,
 }
 
 impl Doubt {
@@ -310,6 +317,8 @@ impl Doubt {
                 let slope = joules * (same - part * of_other) / watts.relative(*other);
                 *self.by_column.entry((*owner, watts.column(*other))).or_default() += slope;
             }
+            let of_turn = watts.variance_of_turn(joules, *part, parts.iter().map(|(_, part)| *part));
+            *self.of_turns.entry(*owner).or_default() += of_turn;
             if watts.shares_column(*owner) {
                 *self.own.entry(*owner).or_default() += joules * part * (1.0 - part);
             }
@@ -323,7 +332,8 @@ impl Doubt {
         }
         for (owner, slopes) in slopes {
             let own = self.own.get(&owner).map_or(0.0, |slope| (slope * KernelWatts::DIFFER).powi(2));
-            shares.by_owner.entry(owner).or_default().variance = watts.variance(&slopes) + own;
+            let of_turns = self.of_turns.get(&owner).copied().unwrap_or_default();
+            shares.by_owner.entry(owner).or_default().variance = watts.variance(&slopes) + own + of_turns;
         }
     }
 }
@@ -406,11 +416,20 @@ fn typical_span(steps: &[Step]) -> Nanoseconds {
     quantile(&spans, 0.5).unwrap_or(Nanoseconds::ZERO)
 }
 
+/// What a GPU draws that waits for work.
+#[derive(Debug, Clone, Copy, Default)]
+struct Idle {
+    power: Watts,
+    /// By how much it differs from one rest to the next, one standard deviation: it may have been as much more or less
+    /// meanwhile.
+    varies: Watts,
+}
+
 /// The mean power of stretches far from any launch: after the first one if they are long enough, since a
 /// GPU draws less before it has a context. Of whole stretches, as single steps seem shorter or longer than
 /// they are by when they were read; and only of those that draw what the middle one by time does, as
 /// something else may have run meanwhile.
-fn active_idle(steps: &[Step], launches: &[Outstanding], refresh: Nanoseconds) -> Option<Watts> {
+fn active_idle(steps: &[Step], launches: &[Outstanding], refresh: Nanoseconds) -> Option<Idle> {
     /// Less rest than this many refreshes tells no level.
     const FEWEST_REFRESHES: u64 = 3;
     let busy = merged(launches);
@@ -449,7 +468,18 @@ fn active_idle(steps: &[Step], launches: &[Outstanding], refresh: Nanoseconds) -
     let like: Vec<&Step> = chosen.iter().filter(is_like).collect();
     let energy: Joules = like.iter().map(|stretch| stretch.energy).sum();
     let time: Nanoseconds = like.iter().map(|stretch| stretch.true_span()).sum();
-    (time > Nanoseconds::ZERO).then(|| energy / time)
+    if time == Nanoseconds::ZERO {
+        return None;
+    }
+    let mean = energy / time;
+    // Of what stretches differ by, not what their ends leave open: anything within a doubt is as likely.
+    let square = |stretch: &&Step| {
+        let by_ends = (stretch.doubt() * power(stretch).as_watts()).powi(2) / 3.0;
+        let part = stretch.true_span().as_secs_f64() / time.as_secs_f64();
+        part * ((power(stretch) - mean).as_watts().powi(2) - by_ends)
+    };
+    let varies = Watts::from_watts(like.iter().map(square).sum::<f64>().max(0.0).sqrt());
+    Some(Idle { power: mean, varies })
 }
 
 /// Times with anything outstanding, in order and apart.

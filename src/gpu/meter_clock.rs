@@ -30,6 +30,8 @@ pub(super) struct Clock {
 
 /// Parts of a period by which phases are tried.
 const PHASES: usize = 100;
+/// What lies nearer to a move than half of such a part may lie on either side of it, where no clock agrees otherwise.
+const NEAR: f64 = 0.5 / PHASES as f64;
 /// The refresh that is expected may be off by this part.
 const OFF: f64 = 0.1;
 /// As many sightings are looked at first; then twice as many each time, with the periods that were left.
@@ -42,6 +44,14 @@ const MOST: usize = 9;
 impl Clock {
     /// Clocks that agree with what was seen, by their periods; none if the meter does not move regularly.
     pub fn all_of(sightings: &[Sighting], refresh: Nanoseconds) -> Vec<Self> {
+        let strictly = Self::all_within(sightings, refresh, 0.0);
+        // Among few moves, chance finds a clock that need not be exact.
+        let is_seen = sightings.len() > PHASES;
+        if strictly.is_empty() && is_seen { Self::all_within(sightings, refresh, NEAR) } else { strictly }
+    }
+
+    /// The same, where what lies nearer to a move than a part of a period may lie on either side of it.
+    fn all_within(sightings: &[Sighting], refresh: Nanoseconds, near: f64) -> Vec<Self> {
         let expected = refresh.as_secs_f64();
         let Some(origin) = sightings.first().map(|first| first.since) else { return Vec::new() };
         if expected <= 0.0 {
@@ -60,8 +70,10 @@ impl Clock {
             // What is expected may well be true to the last digit.
             periods.push(expected);
             periods.sort_unstable_by(f64::total_cmp);
-            let clocks: Vec<(Self, f64)> =
-                periods.into_iter().map(|period| Self::at_period(origin, period, &all[..count])).collect();
+            let clocks: Vec<(Self, f64)> = periods
+                .into_iter()
+                .map(|period| Self::at_period(origin, period, &all[..count], near))
+                .collect();
             let least = clocks.iter().map(|(_, off)| *off).fold(f64::INFINITY, f64::min);
             if least > 1.0 + DISAGREE * count as f64 {
                 return Vec::new();
@@ -82,12 +94,12 @@ impl Clock {
     }
 
     /// The clock of a period that agrees best, and how many sightings it does not agree with.
-    fn at_period(origin: Timestamp, period: f64, sightings: &[[f64; 3]]) -> (Self, f64) {
+    fn at_period(origin: Timestamp, period: f64, sightings: &[[f64; 3]], near: f64) -> (Self, f64) {
         let disagreeing = |phase: f64| {
-            let number = |time: f64| ((time - phase) / period).floor();
+            let number = |time: f64, near: f64| ((time - phase) / period + near).floor();
             let wrong = |[since, unchanged, seen]: &[f64; 3]| {
-                let unchanged = number(*unchanged);
-                usize::from(number(*since) != unchanged) + usize::from(number(*seen) <= unchanged)
+                let unchanged = number(*unchanged, -near);
+                usize::from(number(*since, near) < unchanged) + usize::from(number(*seen, near) <= unchanged)
             };
             sightings.iter().map(wrong).sum::<usize>()
         };
@@ -180,6 +192,25 @@ mod tests {
                 let off = ((time - 0.037) / 0.100_2).round() * 0.100_2 + 0.037 - time;
                 assert!(off.abs() < 0.6 * poll + 2.0 * jitter, "polls of {poll} s: off by {off} s");
             }
+        }
+    }
+
+    /// Where polls and moves have a common measure, a reading may fall on a move again and again.
+    #[test]
+    fn a_reading_on_a_move_is_on_either_side_of_it() {
+        let readings: Vec<f64> = (0..2000).map(|number| 0.001 + 0.003 * f64::from(number)).collect();
+        let moved = |time: f64| (time / 0.02).floor();
+        let (mut sightings, mut since) = (Vec::new(), readings[0]);
+        for pair in readings.windows(2) {
+            if moved(pair[1]) > moved(pair[0]) {
+                sightings.push(Sighting { since: at(since), unchanged: at(pair[0]), seen: at(pair[1]) });
+                since = pair[1];
+            }
+        }
+        let clocks = Clock::all_of(&sightings, Nanoseconds::from_millis(21));
+        assert!(!clocks.is_empty(), "a reading each 60 ms falls on a move");
+        for clock in clocks {
+            assert!((clock.period / 0.02 - 1.0).abs() < 1e-4, "{}", clock.period);
         }
     }
 

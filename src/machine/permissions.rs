@@ -83,7 +83,7 @@ impl Permissions {
             mlock_kb: read_number(&kernel("perf_event_mlock_kb")).ok(),
             open_files: open_files(&read_trimmed(&roots.procfs.join("self/limits")).unwrap_or_default()),
             uid: field("Uid").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0),
-            knows_perfmon: version(&read_trimmed(&kernel("osrelease")).unwrap_or_default()) >= (5, 8),
+            knows_perfmon: kernel_version(roots) >= (5, 8),
             capabilities: field("CapEff").and_then(|bits| u64::from_str_radix(bits, 16).ok()).unwrap_or(0),
             bounding: field("CapBnd").and_then(|bits| u64::from_str_radix(bits, 16).ok()).unwrap_or(0),
             in_initial_namespace: user_map.is_empty()
@@ -316,6 +316,11 @@ pub enum Severity {
     Major,
     /// Nothing works.
     Fatal,
+}
+
+/// Major and minor number of the running kernel; one that is not told counts as recent.
+pub fn kernel_version(roots: &Roots) -> (u32, u32) {
+    version(&read_trimmed(&roots.procfs.join("sys/kernel/osrelease")).unwrap_or_default())
 }
 
 /// Major and minor number of a kernel's release; a release that is not understood counts as recent.

@@ -120,6 +120,14 @@ pub fn cpu_wide_events_by_file() -> Repairs {
     Repairs::of([(THIS_BINARY, vec![setcap("cap_perfmon")])])
 }
 
+/// To probe functions of programs. A probe that is opened by itself wants CAP_SYS_ADMIN since Linux 6.16 and in the stable
+/// kernels of July 2025; a program that is attached to all of them, which Linux 6.6 and later know (`knows_programs`), does not.
+pub fn probes(knows_programs: bool) -> Repairs {
+    let by_file = (THIS_BINARY, vec![setcap("cap_perfmon,cap_bpf")]);
+    let as_root = ("as root", vec![format!("sudo {} record --gpu ...", own_binary())]);
+    if knows_programs { Repairs::of([by_file, as_root]) } else { Repairs::of([as_root]) }
+}
+
 /// To see the addresses of kernel functions, likewise.
 pub fn kernel_symbols_by_file() -> Repairs {
     Repairs::of([(THIS_BINARY, vec![setcap("cap_perfmon,cap_syslog")])])

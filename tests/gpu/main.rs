@@ -16,6 +16,7 @@ mod nvml;
 mod ptx;
 mod rc_sensors;
 mod real_sensors;
+mod rights;
 mod turns;
 
 eprof_testbed::harness!();

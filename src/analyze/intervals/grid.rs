@@ -14,7 +14,7 @@ use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// Intervals kept. When a recording grows longer than they reach, pairs of them become one, so that
 /// memory does not grow with it.
-const MOST: usize = 4096;
+const MOST: usize = 16384;
 /// Numbers kept: with many domains there are fewer intervals, but at least these.
 const MOST_NUMBERS: usize = 1 << 20;
 const FEWEST: usize = 256;

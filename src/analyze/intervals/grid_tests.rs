@@ -315,8 +315,8 @@ fn a_grid_is_as_long_as_its_columns_allow() {
         }
         IntervalGrid::new(Some(&metadata), events).most
     };
-    assert_eq!(most(1, false, 4), 4096);
+    assert_eq!(most(1, false, 4), 16384);
     // Two groups of 200 events and two domains are 402 columns; one group of three domains and 400 events 403.
     assert_eq!((most(2, true, 200), most(3, false, 400)), ((1 << 20) / 402, (1 << 20) / 403));
-    assert_eq!((most(8, true, 1000), IntervalGrid::new(None, 0).most), (256, 4096));
+    assert_eq!((most(8, true, 1000), IntervalGrid::new(None, 0).most), (256, 16384));
 }

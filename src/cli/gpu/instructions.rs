@@ -67,6 +67,16 @@ pub fn run(args: &InstructionsArgs) -> Outcome {
     }
     let cuda = Cuda::open(args.cuda_lib.as_deref(), args.gpu)?;
     let occupancy = if args.full { Occupancy::Full } else { Occupancy::OneThread };
+    let options = |level: u32| MeasureOptions {
+        duration: Duration::from_secs_f64(args.seconds),
+        repeats: args.repeats,
+        level,
+        occupancy,
+        interval: Duration::from_millis(5),
+        margin: Duration::from_millis(350),
+        nvml_library: args.nvml_lib.clone(),
+    };
+    let (kernels, mut done) = (u64::from(options(0).kernels()), 0);
     let mut out = letters::stdout();
     writeln!(
         out,
@@ -79,36 +89,33 @@ pub fn run(args: &InstructionsArgs) -> Outcome {
         cuda.driver % 1000 / 10,
         if args.full { "every multiprocessor full" } else { "one thread" }
     )?;
-    writeln!(out, "microjoules per instruction and thread, above idle\n")?;
     writeln!(
         out,
-        "{:<18} {:>5} {:>12} {:>9} {:>10} {:>10} {:>8} {:>9}",
+        "microjoules per instruction and thread, above idle; {kernels} kernels a line, idling between: {:.0} s\n",
+        options(0).expected().as_secs_f64()
+    )?;
+    writeln!(
+        out,
+        "{:<18} {:>5} {:>12} {:>11} {:>12} {:>12} {:>8} {:>9}",
         "instruction", "level", "counter", "±", "area", "last", "cycles", "TITAN V"
     )?;
-    let progress = ProgressBar::new((chosen.len() * args.level.len()) as u64);
-    progress.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")?);
+    let progress = ProgressBar::new((chosen.len() * args.level.len()) as u64 * kernels);
+    progress.set_style(ProgressStyle::with_template("{bar:30} kernel {pos} of {len}, {msg}; {eta} left")?);
     for instruction in &chosen {
         for level in &args.level {
             progress.set_message(instruction.name);
-            let options = MeasureOptions {
-                duration: Duration::from_secs_f64(args.seconds),
-                repeats: args.repeats,
-                level: *level,
-                occupancy,
-                interval: Duration::from_millis(5),
-                margin: Duration::from_millis(350),
-                nvml_library: args.nvml_lib.clone(),
-            };
             let line = if !instruction.runs_on(cuda.capability) {
                 format!("{:<18} {level:>5} not on this device", instruction.name)
             } else {
-                match measure(&cuda, instruction, &options) {
+                match measure(&cuda, instruction, &options(*level), &mut || progress.inc(1)) {
                     Ok(measured) => describe(instruction, *level, &measured),
                     Err(error) => format!("{:<18} {level:>5} {error}", instruction.name),
                 }
             };
             progress.suspend(|| writeln!(out, "{line}"))?;
-            progress.inc(1);
+            // A line that failed has run fewer.
+            done += kernels;
+            progress.set_position(done);
         }
     }
     progress.finish_and_clear();
@@ -130,21 +137,40 @@ impl InstructionsArgs {
     }
 }
 
+/// Digits behind the point at least.
+const LEAST_DECIMALS: usize = 5;
+
+/// So many that a figure has four digits.
+fn decimals_of(figure: f64) -> usize {
+    const MOST: usize = 9;
+    let size = figure.abs().log10().floor();
+    if size.is_finite() {
+        (3.0 - size).clamp(LEAST_DECIMALS as f64, MOST as f64) as usize
+    } else {
+        LEAST_DECIMALS
+    }
+}
+
 fn describe(instruction: &Instruction, level: u32, measured: &Measured) -> String {
     let by =
         |method: Method| measured.by_method.iter().find(|(own, _)| *own == method).map(|(_, energy)| *energy);
-    let figure =
-        |method| by(method).map_or_else(|| "-".to_owned(), |energy| format!("{:.5}", energy.microjoules));
     let best = by(Method::Counter).or_else(|| by(Method::Area));
+    let decimals = best.map_or(LEAST_DECIMALS, |energy| decimals_of(energy.microjoules));
+    let figure = |method| {
+        by(method).map_or_else(|| "-".to_owned(), |energy| format!("{:.decimals$}", energy.microjoules))
+    };
     let (error, cycles, note) = best.map_or_else(
         || ("-".to_owned(), "-".to_owned(), ""),
         |energy| {
             let note = match () {
                 () if energy.eliminated => "  eliminated by the assembler",
+                () if energy.is_lost_in_its_error() => {
+                    "  no more than its error: make kernels longer (--seconds)"
+                }
                 () if energy.r2 < 0.99 => "  not linear in length",
                 () => "",
             };
-            (format!("{:.5}", energy.std_error), format!("{:.1}", energy.cycles), note)
+            (format!("{:.decimals$}", energy.std_error), format!("{:.1}", energy.cycles), note)
         },
     );
     let published = instruction.published.map_or_else(
@@ -152,7 +178,7 @@ fn describe(instruction: &Instruction, level: u32, measured: &Measured) -> Strin
         |(optimised, plain)| format!("{:.4}", if level == 0 { plain } else { optimised }),
     );
     format!(
-        "{:<18} {level:>5} {:>12} {error:>9} {:>10} {:>10} {cycles:>8} {published:>9}{note}",
+        "{:<18} {level:>5} {:>12} {error:>11} {:>12} {:>12} {cycles:>8} {published:>9}{note}",
         instruction.name,
         figure(Method::Counter),
         figure(Method::Area),
@@ -172,4 +198,15 @@ fn emit(folder: &PathBuf, chosen: &[&Instruction]) -> Outcome {
     }
     println!("{} programs written to {}", 2 * chosen.len(), folder.display());
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_figures_have_four_digits_as_well() {
+        let decimals = [2.25, 0.012_34, 0.001_234, 0.000_041_23, 1e-12, 0.0, 123.0].map(decimals_of);
+        assert_eq!(decimals, [5, 5, 6, 8, 9, 5, 5]);
+    }
 }

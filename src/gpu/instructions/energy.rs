@@ -47,6 +47,17 @@ pub struct InstructionEnergy {
     pub eliminated: bool,
 }
 
+/// Standard errors from which on a figure is taken to be more than none.
+const SEEN: f64 = 2.0;
+
+impl InstructionEnergy {
+    /// Nothing says that it takes any energy.
+    pub fn is_lost_in_its_error(&self) -> bool {
+        // Of three lengths on one line an error may come out as zero, but then the figure is more.
+        self.microjoules <= SEEN * self.std_error
+    }
+}
+
 /// Cycles below which a copy cannot have run: even independent instructions issue once a cycle.
 const FEWEST_CYCLES: f64 = 0.5;
 
@@ -90,6 +101,16 @@ mod tests {
         let found = difference(&runs(12e-6, 60.0), &runs(2e-6, 20.0), 10).expect("three lengths");
         assert!((found.microjoules - 1.0).abs() < 1e-9 && found.std_error < 1e-6);
         assert!((found.cycles - 4.0).abs() < 1e-9 && !found.eliminated);
+    }
+
+    #[test]
+    fn what_is_not_twice_its_error_is_not_seen() {
+        let found = |microjoules, std_error| {
+            let energy =
+                InstructionEnergy { microjoules, std_error, cycles: 4.0, r2: 1.0, eliminated: false };
+            energy.is_lost_in_its_error()
+        };
+        assert!(!found(2.01, 1.0) && found(1.99, 1.0) && found(-5.0, 1.0) && !found(1.0, 0.0));
     }
 
     #[test]

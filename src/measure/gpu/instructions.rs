@@ -77,7 +77,31 @@ pub struct Measured {
     pub by_method: Vec<(Method, InstructionEnergy)>,
 }
 
-/// Measures one instruction.
+/// Kernels of different length.
+const LENGTHS: u32 = 3;
+/// Margins of idling before the first kernel.
+const FIRST_IDLE: u32 = 3;
+/// Margins of idling after each kernel: one in which the sensor may be late, and as many as before the first. They are the
+/// idling before the next one, too.
+const IDLE: u32 = FIRST_IDLE + 1;
+
+impl MeasureOptions {
+    /// Kernels that [`measure`] runs.
+    pub fn kernels(&self) -> u32 {
+        2 * LENGTHS * self.repeats.max(1)
+    }
+
+    /// About how long that takes.
+    pub fn expected(&self) -> Duration {
+        let of_lengths = 2 * self.repeats.max(1) * (1..=LENGTHS).sum::<u32>();
+        of_lengths * self.duration + (FIRST_IDLE + IDLE * self.kernels()) * self.margin
+    }
+}
+
+/// Measures one instruction; `ran` is called after each kernel.
+///
+/// Kernels with and without the instruction take turns, so that a GPU that warms up is the same to both, and one idling is
+/// what lies before and what lies after a kernel.
 ///
 /// # Errors
 /// [`MeasureError`].
@@ -85,21 +109,49 @@ pub fn measure(
     cuda: &Cuda,
     instruction: &Instruction,
     options: &MeasureOptions,
+    ran: &mut dyn FnMut(),
 ) -> Result<Measured, MeasureError> {
-    let with = runs(cuda, instruction, true, options)?;
-    let without = runs(cuda, instruction, false, options)?;
+    let kernel = |with_instruction: bool| {
+        let program = ptx::program(instruction, with_instruction, cuda.capability);
+        cuda.kernel(&program, ptx::KERNEL, options.level)
+    };
+    // Eight warps of each of the four schedulers hide most latencies.
+    let shape = match options.occupancy {
+        Occupancy::OneThread => (1, 1),
+        Occupancy::Full => (2 * cuda.multiprocessors, 512),
+    };
+    let kernels = [kernel(true)?, kernel(false)?];
+    let mut turns = [0; 2];
+    for (turns, kernel) in turns.iter_mut().zip(&kernels) {
+        *turns = turns_for(kernel, shape.0, shape.1, options.duration)?;
+    }
+    let order = (0..options.repeats.max(1))
+        .flat_map(|_| 1..=LENGTHS)
+        .flat_map(|length| [0, 1].map(|which| Planned { which, turns: turns[which].saturating_mul(length) }));
+    let all = session(cuda, &kernels, shape, &order.collect::<Vec<_>>(), options, ran)?;
     let by_method: Vec<(Method, InstructionEnergy)> = [Method::Counter, Method::Area, Method::LastReading]
         .into_iter()
         .filter_map(|method| {
-            let own = |all: &[Timed]| all.iter().map(|run| run.by(method)).collect::<Option<Vec<Run>>>();
-            Some((method, difference(&own(&with)?, &own(&without)?, ptx::COPIES)?))
+            let own = |which: usize| {
+                let of_kernel = all.iter().filter(|run| run.which == which);
+                of_kernel.map(|run| run.by(method)).collect::<Option<Vec<Run>>>()
+            };
+            Some((method, difference(&own(0)?, &own(1)?, ptx::COPIES)?))
         })
         .collect();
     if by_method.is_empty() { Err(MeasureError::NoSlope) } else { Ok(Measured { by_method }) }
 }
 
+/// A kernel that is to run.
+struct Planned {
+    /// With the instruction (0), or without.
+    which: usize,
+    turns: u32,
+}
+
 /// One kernel with what was read around it.
 struct Timed {
+    which: usize,
     turns: f64,
     lanes: f64,
     cycles: f64,
@@ -116,29 +168,6 @@ impl Timed {
             thread_turns: self.turns,
         })
     }
-}
-
-fn runs(
-    cuda: &Cuda,
-    instruction: &Instruction,
-    with_instruction: bool,
-    options: &MeasureOptions,
-) -> Result<Vec<Timed>, MeasureError> {
-    let program = ptx::program(instruction, with_instruction, cuda.capability);
-    let kernel = cuda.kernel(&program, ptx::KERNEL, options.level)?;
-    // Eight warps of each of the four schedulers hide most latencies.
-    let (blocks, threads) = match options.occupancy {
-        Occupancy::OneThread => (1, 1),
-        Occupancy::Full => (2 * cuda.multiprocessors, 512),
-    };
-    let turns = turns_for(&kernel, blocks, threads, options.duration)?;
-    let mut runs = Vec::new();
-    for _ in 0..options.repeats.max(1) {
-        for length in 1..=3 {
-            runs.push(run_once(cuda, &kernel, (blocks, threads), turns.saturating_mul(length), options)?);
-        }
-    }
-    Ok(runs)
 }
 
 /// The number of turns that takes about the wanted time, from ever longer trials.
@@ -164,44 +193,63 @@ pub(super) fn turns_for(
     }
 }
 
-fn run_once(
+/// Runs kernels one after another, idling between them, and reads the GPU all the while.
+fn session(
     cuda: &Cuda,
-    kernel: &Kernel<'_>,
+    kernels: &[Kernel<'_>; 2],
     (blocks, threads): (u32, u32),
-    turns: u32,
+    order: &[Planned],
     options: &MeasureOptions,
-) -> Result<Timed, MeasureError> {
+    ran: &mut dyn FnMut(),
+) -> Result<Vec<Timed>, MeasureError> {
     let monitor = Monitor::start(options.nvml_library.as_deref(), &cuda.bus_id, options.interval)?;
-    // Idle before and after: the level that is subtracted, and room for the sensor's lag.
-    thread::sleep(3 * options.margin);
-    let start = monitor.now();
-    kernel.launch(blocks, threads, turns, turns ^ 0x2545)?;
-    kernel.wait()?;
-    let end = monitor.now();
-    thread::sleep(4 * options.margin);
+    thread::sleep(FIRST_IDLE * options.margin);
+    let mut spans = Vec::new();
+    for Planned { which, turns } in order {
+        let (kernel, start) = (&kernels[*which], monitor.now());
+        kernel.launch(blocks, threads, *turns, turns ^ 0x2545)?;
+        kernel.wait()?;
+        let end = monitor.now();
+        thread::sleep(IDLE * options.margin);
+        spans.push((start, end, kernel.results()?[0] as f64));
+        ran();
+    }
     let recorded = monitor.stop()?;
-    let cycles = kernel.results()?[0] as f64;
     let margin = Nanoseconds::from_secs_f64(options.margin.as_secs_f64());
     let spent: Vec<(Timestamp, Joules)> = {
         let curve = recorded.power_curve();
-        let first = curve.span().map_or(start, |span| span.0);
+        let first = curve.span().map_or(Timestamp::from_nanos(0), |span| span.0);
         recorded.power.iter().map(|reading| (reading.time, curve.energy(first, reading.time))).collect()
     };
-    let seconds = |(time, energy): &(Timestamp, Joules)| (time.as_nanos() as f64 * 1e-9, energy.as_joules());
-    let above_idle = |readings: &[(Timestamp, Joules)]| {
-        let before: Vec<_> = readings.iter().filter(|r| r.0 < start).map(seconds).collect();
-        let after: Vec<_> = readings.iter().filter(|r| r.0 > end + margin).map(seconds).collect();
-        offset(&before, &after).map(Joules::from_joules)
+    let timed = |(place, Planned { which, turns }): (usize, &Planned)| {
+        let (start, end, cycles) = spans[place];
+        let idle_from = place.checked_sub(1).map(|before| spans[before].1 + margin);
+        let idle_until = spans.get(place + 1).map(|next| next.0);
+        let above_idle = |readings: &[(Timestamp, Joules)]| {
+            let between = |from: Option<Timestamp>, until: Option<Timestamp>| -> Vec<(f64, f64)> {
+                let is_in =
+                    |at: Timestamp| from.is_none_or(|from| at > from) && until.is_none_or(|until| at < until);
+                readings.iter().filter(|reading| is_in(reading.0)).map(seconds_and_joules).collect()
+            };
+            let (before, after) = (between(idle_from, Some(start)), between(Some(end + margin), idle_until));
+            offset(&before, &after).map(Joules::from_joules)
+        };
+        let energies = [
+            (Method::Counter, above_idle(&recorded.energy)),
+            (Method::Area, above_idle(&spent)),
+            (Method::LastReading, last_reading(&recorded, start, end)),
+        ];
+        if energies.iter().all(|(_, energy)| energy.is_none()) {
+            return Err(MeasureError::NoReadings(margin));
+        }
+        let lanes = f64::from(blocks) * f64::from(threads);
+        Ok(Timed { which: *which, turns: f64::from(*turns), lanes, cycles, energies })
     };
-    let energies = [
-        (Method::Counter, above_idle(&recorded.energy)),
-        (Method::Area, above_idle(&spent)),
-        (Method::LastReading, last_reading(&recorded, start, end)),
-    ];
-    if energies.iter().all(|(_, energy)| energy.is_none()) {
-        return Err(MeasureError::NoReadings(margin));
-    }
-    Ok(Timed { turns: f64::from(turns), lanes: f64::from(blocks) * f64::from(threads), cycles, energies })
+    order.iter().enumerate().map(timed).collect()
+}
+
+fn seconds_and_joules((time, energy): &(Timestamp, Joules)) -> (f64, f64) {
+    (time.as_nanos() as f64 * 1e-9, energy.as_joules())
 }
 
 fn last_reading(recorded: &Recorded, start: Timestamp, end: Timestamp) -> Option<Joules> {

@@ -11,7 +11,8 @@ use perf_data::format::event_type;
 use perf_event::Builder;
 
 use crate::hardware::{DomainKind, MachineInfo, Method};
-use crate::machine::{EventSpec, Roots};
+use crate::machine::permissions::kernel_version;
+use crate::machine::{EventSpec, Roots, repair};
 use crate::meter::Discovery;
 use crate::record::attr::{self, AttrSettings};
 use crate::record::error::RecordError;
@@ -33,6 +34,8 @@ pub struct LaunchProbes {
     pub warnings: Vec<String>,
 }
 
+/// The first kernel that takes one program for all probes.
+const FIRST_WITH_PROGRAMS: (u32, u32) = (6, 6);
 /// How much of the stack is copied where a kernel's handle is asked for.
 const NAMING_STACK_BYTES: u32 = 2048;
 
@@ -121,7 +124,7 @@ fn find(
         probes.iter_mut().for_each(hand_over_by_program);
     } else {
         // An older kernel, or one that keeps programs to others than this user.
-        try_out(first)?;
+        try_out(first, roots)?;
     }
     Ok(probes)
 }
@@ -171,7 +174,7 @@ fn is_handle(call: GpuCall) -> bool {
 }
 
 /// Opens a probe for this very process, which never comes past it.
-fn try_out(probe: &SampledEvent) -> Result<(), String> {
+fn try_out(probe: &SampledEvent, roots: &Roots) -> Result<(), String> {
     let settings = AttrSettings {
         call_graph: CallGraph::None,
         exclude_kernel: false,
@@ -183,13 +186,19 @@ fn try_out(probe: &SampledEvent) -> Result<(), String> {
     let opened: io::Result<_> = builder.inherit(false).observe_self().any_cpu().build();
     let Err(error) = opened else { return Ok(()) };
     Err(match error.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::EACCES | Errno::EPERM) => format!(
-            "the kernel does not permit probes to this user ({error}); run as root, or: sudo setcap \
-             cap_perfmon,cap_sys_ptrace=ep {}",
-            std::env::current_exe().unwrap_or_else(|_| "eprof".into()).display()
-        ),
+        Some(Errno::EACCES | Errno::EPERM) => refused(&error, kernel_version(roots)),
         _ => format!("the kernel does not take a probe on {}: {error}", probe.spec.name),
     })
+}
+
+/// What a user is told whom the kernel refuses probes.
+fn refused(error: &io::Error, kernel: (u32, u32)) -> String {
+    let knows_programs = kernel >= FIRST_WITH_PROGRAMS;
+    let wants = if knows_programs { "CAP_PERFMON and CAP_BPF" } else { "root before Linux 6.6" };
+    let command = repair::probes(knows_programs).one_line();
+    format!(
+        "the kernel does not permit probes to this user ({error}): they want {wants}; what permits them: {command}"
+    )
 }
 
 /// Files that may hold probed functions: the driver's library, the program itself and, of running
@@ -254,4 +263,23 @@ fn in_path(program: &OsStr) -> Option<PathBuf> {
     }
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seen on 6.18: EACCES with CAP_PERFMON alone, everything with CAP_BPF beside it.
+    #[test]
+    fn a_user_is_told_what_this_kernel_wants() {
+        let said = |kernel| refused(&io::Error::from_raw_os_error(libc::EACCES), kernel);
+        let (own, recent) = (repair::own_binary(), said((6, 6)));
+        assert!(recent.ends_with(&format!("sudo setcap cap_perfmon,cap_bpf=ep {own}")), "{recent}");
+        assert!(
+            recent.contains("Permission denied") && recent.contains("CAP_PERFMON and CAP_BPF"),
+            "{recent}"
+        );
+        let old = said((6, 5));
+        assert!(old.ends_with(&format!("sudo {own} record --gpu ...")) && !old.contains("setcap"), "{old}");
+    }
 }

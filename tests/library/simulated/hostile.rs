@@ -126,7 +126,7 @@ fn all_at_once(machine: &mut Scenario) {
 
 const MACHINES: [Machine; 13] = [
     machine("linear in its events", linear, [2.6, 6.6], 0.9),
-    machine("a hidden event, -10 to +35 %", hidden_event, [15.0, 29.0], 0.7),
+    machine("a hidden event, -10 to +35 %", hidden_event, [15.0, 29.0], 0.85),
     machine("data decide +-30 % of power", data, [1.0, 2.0], 0.9),
     machine("static power warms up by 30 %", warming, [6.2, 9.0], 0.9),
     machine("each core changes its frequency", frequency_by_core, [3.7, 5.4], 0.9),
