@@ -17,7 +17,7 @@ pub trait Named: ValueEnum + Copy + PartialEq {
 }
 
 /// Endings, and what writes such files.
-const WRITTEN_BY: [(&str, &str); 14] = [
+const WRITTEN_BY: [(&str, &str); 20] = [
     ("svg", "eprof flamegraph"),
     ("png", "eprof flamegraph"),
     ("html", "eprof view"),
@@ -32,6 +32,12 @@ const WRITTEN_BY: [(&str, &str); 14] = [
     ("jpg", ""),
     ("jpeg", ""),
     ("gif", ""),
+    ("bmp", ""),
+    ("webp", ""),
+    ("tif", ""),
+    ("tiff", ""),
+    ("eps", ""),
+    ("ps", ""),
 ];
 
 /// The format that is asked for, or that the output's name tells; `None` if neither does.

@@ -37,16 +37,30 @@ fn or_say_how_to_record<T>(path: &Path, opened: Result<T, RecordingError>) -> an
     if path.is_dir() && recordings::count_in(path) > 0 {
         bail!("{} is a folder of recordings, and this is of one: name one of its files", path.display());
     }
-    opened.map_err(|error| match repair(&error, path) {
-        Some(repair) => anyhow::anyhow!("{:#}; {repair}", anyhow::Error::from(error)),
-        None => error.into(),
+    opened.map_err(|error| {
+        let repair = repair(&error, path);
+        let is_named = matches!(error, RecordingError::PerfData(_));
+        let error = anyhow::Error::from(error);
+        let error = if is_named { error } else { error.context(format!("cannot read {}", input_name(path))) };
+        match repair {
+            Some(repair) => anyhow::anyhow!("{error:#}; {repair}"),
+            None => error,
+        }
     })
 }
 
 /// What helps where a file cannot be read at all.
 fn repair(error: &RecordingError, path: &Path) -> Option<String> {
-    let RecordingError::PerfData(error) = error else { return None };
     let name = input_name(path);
+    let error = match error {
+        RecordingError::PerfData(error) => error,
+        RecordingError::Metadata { .. } => {
+            return Some(format!(
+                "the file is damaged: copy it anew from where it was made, or `eprof record -o {name} COMMAND` records anew"
+            ));
+        }
+        _ => return None,
+    };
     match error {
         ReadError::Open { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
             denied::repair(path).map(|repair| format!("recordings are their owner's alone: {repair}"))
@@ -81,5 +95,13 @@ mod tests {
         );
         let empty = said(ReadError::Empty { path: path.to_owned() });
         assert!(empty.ends_with("; `eprof record -o run/a.data COMMAND` records anew"), "{empty}");
+        let source = serde_json::from_str::<u32>("[").expect_err("no number");
+        let damaged = RecordingError::Metadata { offset: 832, source };
+        let damaged = or_say_how_to_record::<()>(path, Err(damaged)).expect_err("an error").to_string();
+        assert!(
+            damaged.starts_with("cannot read run/a.data: the recording's metadata (at byte 832)"),
+            "{damaged}"
+        );
+        assert!(damaged.contains("; the file is damaged: copy it anew"), "{damaged}");
     }
 }

@@ -1,7 +1,9 @@
 //! Where verbs write to: a file or standard output, with color or not.
 
 use std::fmt::Display;
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use anyhow::Context;
@@ -9,8 +11,9 @@ use clap::ValueEnum;
 use eprof::label::{Label, visible_lines};
 use eprof::report::said_once;
 
-use super::letters::{self, Letters, in_ascii};
+use super::letters::{self, Letters};
 use super::new_file::{NewFile, Readers};
+use super::progress_line;
 use super::work_progress::WorkProgress;
 
 /// When to use color.
@@ -56,16 +59,13 @@ pub fn table_width(to_stdout: bool) -> usize {
 /// Says a line on stderr, in which nothing but text reaches the terminal. That stderr is closed is no reason to
 /// fail: the program's exit status matters more, and there is nowhere left to say so.
 pub fn say(line: impl Display) {
-    let _ = writeln!(io::stderr(), "eprof: {}", on_stderr(&line.to_string()));
+    let line = on_stderr(&line.to_string());
+    let _ = progress_line::beside_line(|| writeln!(io::stderr(), "eprof: {line}"));
 }
 
 /// Text as standard error shows it: nothing but text, in the letters that it has.
 pub fn on_stderr(text: &str) -> String {
-    let visible = visible_lines(text);
-    match Letters::of(&io::stderr()) {
-        Letters::All => visible.into_owned(),
-        Letters::Ascii => in_ascii(&visible),
-    }
+    Letters::of(&io::stderr()).of_text(&visible_lines(text)).into_owned()
 }
 
 /// Writes a whole file.
@@ -100,7 +100,10 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     match path.filter(|path| *path != Path::new("-")) {
-        None => to_stdout(io::stdout().lock(), write)?,
+        None => {
+            let _progress = stdout_is_file().then(|| WorkProgress::of("writing to standard output"));
+            to_stdout(io::stdout().lock(), write)?;
+        }
         Some(path) => {
             let cannot = || format!("cannot write {}", path.display());
             let mut file = NewFile::create(path, Readers::ByMask).with_context(cannot)?;
@@ -110,6 +113,12 @@ where
         }
     }
     Ok(())
+}
+
+/// Whether standard output goes into a file: what reads a pipe may have the terminal for itself, as `less` does.
+fn stdout_is_file() -> bool {
+    let file = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    file.and_then(|file| file.metadata()).is_ok_and(|metadata| metadata.is_file())
 }
 
 /// Writes text for people as [`write_to`] does; on standard output in the letters that it has.

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{SigHandler, Signal, signal};
 
-use super::letters::{InAscii, Letters};
+use super::letters::Letters;
 use super::output;
 
 /// What git gives `less`: it ends at once if the text fits (F), shows colors (R) and leaves the text there (X).
@@ -90,10 +90,7 @@ where
 {
     let written = match pager.stdin.take() {
         Some(stdin) => {
-            let mut out: Box<dyn Write> = match letters {
-                Letters::All => Box::new(BufWriter::with_capacity(1 << 16, stdin)),
-                Letters::Ascii => Box::new(InAscii::new(BufWriter::with_capacity(1 << 16, stdin))),
-            };
+            let mut out = letters.writer(BufWriter::with_capacity(1 << 16, stdin));
             // The pager has all of it when its input is closed.
             write(&mut out).map_err(anyhow::Error::from).and_then(|()| Ok(out.flush()?))
         }

@@ -2,8 +2,21 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
+use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// The line that is shown by now.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Says something on stderr; a line that is shown is taken away meanwhile, and stands below it afterwards.
+pub fn beside_line<T>(say: impl FnOnce() -> T) -> T {
+    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match shown {
+        Some(line) => line.suspend(say),
+        None => say(),
+    }
+}
 
 /// A line on stderr that is drawn anew, or nothing.
 pub struct ProgressLine(ProgressBar);
@@ -18,6 +31,9 @@ impl ProgressLine {
         let bar = ProgressBar::with_draw_target(None, target);
         if let Ok(style) = ProgressStyle::with_template("[ eprof: {wide_msg} ]") {
             bar.set_style(style);
+        }
+        if !bar.is_hidden() {
+            *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
         }
         Self(bar)
     }
@@ -35,5 +51,6 @@ impl ProgressLine {
     /// Takes the line away.
     pub fn clear(&self) {
         self.0.finish_and_clear();
+        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

@@ -80,7 +80,7 @@ pub fn run(mut args: ScriptArgs, paging: Paging) -> Outcome {
     }
     let fields = args.fields.unwrap_or_default();
     let look = Look { fields, nanoseconds: args.ns, energy: args.energy };
-    let mut warnings = Vec::new();
+    let (mut warnings, mut of_names) = (Vec::new(), Vec::new());
     paging.write_to(None, |out| {
         let mut out = BufWriter::with_capacity(1 << 16, out);
         if args.header {
@@ -91,7 +91,7 @@ pub fn run(mut args: ScriptArgs, paging: Paging) -> Outcome {
             let Named { places, symbols, warnings: about_names, is_all } =
                 Named::until(&recording, &args, fields, until);
             if is_all {
-                output::warn(&about_names);
+                of_names = about_names;
             }
             let follower = Follower::new(&recording, &args.symbols.options(&recording, &args.input));
             let mut printer =
@@ -113,7 +113,7 @@ pub fn run(mut args: ScriptArgs, paging: Paging) -> Outcome {
         }
         io::Result::Ok(())
     })?;
-    output::warn(&warnings);
+    output::warn(of_names.iter().chain(&warnings));
     Ok(ExitCode::SUCCESS)
 }
 

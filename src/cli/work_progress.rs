@@ -1,8 +1,8 @@
 //! What is being done, on a terminal, where that takes long.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,10 @@ use eprof::recording::Recording;
 
 use super::progress_line::ProgressLine;
 
-/// What is done faster has no line.
+/// What is done faster has no line. Who has waited so long once sees what follows soon: many short works are a long one.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// When the first work began.
+static BEGAN: OnceLock<Instant> = OnceLock::new();
 /// How often the line changes.
 const INTERVAL: Duration = Duration::from_millis(200);
 
@@ -37,7 +39,7 @@ impl WorkProgress {
         Self::begin(move |time| format!("{what} ({} s)", time.as_secs()))
     }
 
-    /// Nothing is shown before it has taken a second, and where stderr is no terminal.
+    /// Nothing is shown before the program has taken a second, and where stderr is no terminal.
     fn begin(text: impl Fn(Duration) -> String + Send + 'static) -> Self {
         let line = ProgressLine::new(false, false);
         if !line.is_shown() {
@@ -46,7 +48,7 @@ impl WorkProgress {
         let (ends, ended) = mpsc::channel::<()>();
         let thread = thread::Builder::new().name("progress".to_owned()).spawn(move || {
             let began = Instant::now();
-            let mut pause = PATIENCE;
+            let mut pause = PATIENCE.saturating_sub(BEGAN.get_or_init(|| began).elapsed()).max(INTERVAL);
             while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 line.show(text(began.elapsed()));
                 pause = INTERVAL;

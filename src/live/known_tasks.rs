@@ -17,8 +17,11 @@ const IDS_AT: usize = 8;
 const TRAILER: usize = 32;
 /// Mappings of a process that are kept. Just-in-time compilers map for ever, and nobody tells what was unmapped.
 const MOST_MAPPINGS: usize = 8_192;
-/// Names of threads of a process that are kept: where the ends of threads are lost, nobody tells that they are gone.
+/// Names of threads of a process that are kept. Each window tells all of them, and each profile has them.
 const MOST_NAMES: usize = 16_384;
+/// With more names of a process than these it is asked which of the threads are there: where the ends of threads are lost, nobody tells
+/// that they are gone.
+const NAMES_ASKED_FROM: usize = 1_024;
 /// Processes that are kept; with more, those that nothing was heard of for longest make room.
 const MOST_PROCESSES: usize = 65_536;
 /// Of them so many of a hundred go at once: to find the oldest takes a look at all.
@@ -52,10 +55,20 @@ pub struct KnownTasks {
 #[derive(Debug, Clone, Default)]
 struct Process {
     parent: u32,
-    names: BTreeMap<u32, Arc<[u8]>>,
+    names: BTreeMap<u32, Name>,
+    /// The number of names at which it is asked which of the threads are there, if that is more than the least; and when it was asked last.
+    ask_names_at: usize,
+    names_asked: u64,
     /// A child has its parent's, until one of them maps something else.
     mappings: Arc<Mappings>,
     seen: u64,
+}
+
+/// What a thread is called, and since when.
+#[derive(Debug, Clone)]
+struct Name {
+    text: Arc<[u8]>,
+    since: u64,
 }
 
 /// By start: end, and the record.
@@ -170,14 +183,15 @@ impl KnownTasks {
             process.mappings = Arc::default();
             process.names.clear();
         }
-        process.name(pid, tid, Arc::from(name));
+        self.name(pid, tid, Arc::from(name));
     }
 
     fn fork(&mut self, change: &TaskChange) {
         let TaskChange { pid, tid, parent_pid, parent_tid } = *change;
         let of_parent = self.processes.get(&parent_pid);
         let name = of_parent.and_then(|parent| {
-            parent.names.get(&parent_tid).or_else(|| parent.names.get(&parent_pid)).cloned()
+            let name = parent.names.get(&parent_tid).or_else(|| parent.names.get(&parent_pid));
+            name.map(|name| name.text.clone())
         });
         if pid != parent_pid {
             let mappings = of_parent.map(|parent| parent.mappings.clone()).unwrap_or_default();
@@ -186,9 +200,17 @@ impl KnownTasks {
             let process = self.process(pid);
             (process.mappings, process.names) = (mappings, BTreeMap::new());
         }
-        let process = self.process(pid);
+        self.process(pid);
         if let Some(name) = name {
-            process.name(pid, tid, name);
+            self.name(pid, tid, name);
+        }
+    }
+
+    /// The name of a thread of a process that is known.
+    fn name(&mut self, pid: u32, tid: u32, text: Arc<[u8]>) {
+        let (since, is_alive) = (self.clock, self.is_alive);
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.name(pid, tid, Name { text, since }, is_alive);
         }
     }
 
@@ -279,8 +301,16 @@ fn remove_child(children: &mut FxHashMap<u32, u32>, parent: u32) {
 
 impl Process {
     /// The name of a thread. The main one's is never given up for others.
-    fn name(&mut self, pid: u32, tid: u32, name: Arc<[u8]>) {
+    fn name(&mut self, pid: u32, tid: u32, name: Name, is_alive: fn(u32) -> bool) {
+        let now = name.since;
         self.names.insert(tid, name);
+        if self.names.len() >= self.ask_names_at.max(NAMES_ASKED_FROM) {
+            // Of those that came since, more may be to come that is not read yet.
+            let asked = self.names_asked;
+            self.names.retain(|known, name| *known == pid || name.since > asked || is_alive(*known));
+            self.names_asked = now;
+            self.ask_names_at = self.names.len() + self.names.len() / 2;
+        }
         if self.names.len() > MOST_NAMES {
             let lowest = self.names.keys().copied().find(|known| *known != pid && *known != tid);
             lowest.and_then(|lowest| self.names.remove(&lowest));
@@ -291,7 +321,7 @@ impl Process {
         let sample_id = |tid| SampleId { pid, tid, time: Timestamp::default(), cpu: 0, id };
         encode::fork((pid, pid), (self.parent, self.parent), &sample_id(pid), out)?;
         if let Some(name) = self.names.get(&pid) {
-            encode::comm(pid, pid, name, false, &sample_id(pid), out)?;
+            encode::comm(pid, pid, &name.text, false, &sample_id(pid), out)?;
         }
         if !with_code {
             return Ok(());
@@ -301,7 +331,7 @@ impl Process {
         }
         for (tid, name) in self.names.iter().filter(|(tid, _)| **tid != pid) {
             encode::fork((pid, *tid), (pid, pid), &sample_id(*tid), out)?;
-            encode::comm(pid, *tid, name, false, &sample_id(*tid), out)?;
+            encode::comm(pid, *tid, &name.text, false, &sample_id(*tid), out)?;
         }
         Ok(())
     }
@@ -391,7 +421,7 @@ mod tests {
         assert_eq!(told.iter().map(|record| record[0]).collect::<Vec<_>>(), [7, 3, 7, 3, 10]);
         assert!(told[4].windows(10).any(|bytes| bytes == b"/bin/first"));
         let child = &other.processes[&30];
-        assert_eq!((child.parent, &*child.names[&30]), (10, &b"first"[..]));
+        assert_eq!((child.parent, &*child.names[&30].text), (10, &b"first"[..]));
         assert_eq!(child.mappings.len(), 1);
         let raw = |record: &[u8]| {
             recording.decoder().time(&RawRecord {
@@ -432,6 +462,25 @@ mod tests {
         let names = &tasks.processes[&10].names;
         assert_eq!(names.len(), MOST_NAMES);
         assert!(names.contains_key(&10) && names.contains_key(&(3 * MOST_NAMES as u32 - 1)));
+    }
+
+    #[test]
+    fn threads_whose_ends_were_lost_go_when_they_are_not_there() {
+        const LIVES: u32 = 10_000_000;
+        let mut tasks = KnownTasks::new([10], |tid| tid >= LIVES);
+        tasks.rename(10, 10, b"main", false);
+        for number in 0..100u32 {
+            tasks.rename(10, LIVES + number, b"stays", false);
+        }
+        for tid in 11..20 * NAMES_ASKED_FROM as u32 {
+            tasks.rename(10, tid, b"worker", false);
+            let names = &tasks.processes[&10].names;
+            assert!(names.len() <= 3 * NAMES_ASKED_FROM, "{}", names.len());
+            assert!(names.contains_key(&tid), "it came just now");
+        }
+        let names = &tasks.processes[&10].names;
+        assert!(names.contains_key(&10), "the main one is not asked for");
+        assert!((0..100).all(|number| names.contains_key(&(LIVES + number))));
     }
 
     /// Of a thousand processes a second some ends are lost.

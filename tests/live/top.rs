@@ -231,7 +231,7 @@ fn the_view_is_drawn_answers_keys_and_leaves_the_terminal_as_it_was() {
     }
     let Some((program, folder, tmux)) = watched("keys") else { return };
     let screen = tmux.wait_for(" W ESTIMATED: functions ");
-    assert!(screen.starts_with("eprof top  functions by watts, last picture"), "{screen}");
+    assert!(screen.starts_with("eprof top  functions by watts, last 0."), "{screen}");
     assert!(screen.contains('█'), "a sparkline: {screen}");
     tmux.keys(&["?"]);
     tmux.wait_for("Keys (any key goes back)");
@@ -311,7 +311,7 @@ fn enter_shows_all_functions_of_a_process_that_a_filter_found() {
     let number = program.id().to_string();
     tmux.keys(&["/", &number, "Enter"]);
     let filtered = format!("/{number}/");
-    tmux.wait_for(&format!("last picture  {filtered}"));
+    tmux.wait_for(&format!(" s  {filtered}"));
     tmux.keys(&["Enter"]);
     let screen = tmux.wait_for(&format!("all functions: {filtered} is taken away"));
     let head = screen.lines().next().unwrap_or_default();

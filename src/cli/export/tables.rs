@@ -21,6 +21,7 @@ use crate::cli::new_file::NewFile;
 use crate::cli::opening;
 use crate::cli::output;
 use crate::cli::tables_folder;
+use crate::cli::work_progress::WorkProgress;
 
 /// Writes the tables of all recordings, one set of files for each recording or group of them. `force` replaces what the same
 /// recordings were exported to before.
@@ -112,6 +113,7 @@ fn export_group(
         Ok(NewFile::create(&place(table), tables_folder::readers(&folder.join(table.name))?)?)
     };
     let cannot = || format!("cannot write the tables of {titles} into {}", folder.display());
+    let _progress = WorkProgress::of(format!("writing the tables of {titles}"));
     for file in write(&exported, !input.inline(true), open).with_context(cannot)? {
         file.keep().with_context(cannot)?;
     }

@@ -348,7 +348,7 @@ pub fn sort(rows: &mut [Shown], order: Order) {
 pub fn time_of(picture: &Picture) -> String {
     let seconds = picture.seconds;
     match (picture.span, picture.since) {
-        (Span::Last, _) => "last picture".to_owned(),
+        (Span::Last, _) => format!("last {seconds:.1} s"),
         (Span::Recent, _) if seconds < 9.5 => format!("last {seconds:.1} s"),
         (Span::Recent, _) => "last 10 s".to_owned(),
         (Span::Start, Since::Start) => format!("since start ({seconds:.1} s)"),

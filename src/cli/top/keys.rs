@@ -32,7 +32,7 @@ pub const HELP: [(&str, &str); 14] = [
     ("Space p", "hold the picture, and go on"),
     ("s >", "sort by watts, total, joules, name"),
     ("b Tab", "rows are functions, modules, processes, threads, control groups, cores, lines"),
-    ("w", "watts and shares are of the last picture, of 10 seconds, since the start"),
+    ("w", "watts and shares are of the last refresh, of 10 seconds, since the start"),
     ("/", "show only what matches a regular expression; empty shows all"),
     ("c", "who called the selected function"),
     ("e", "what it called"),

@@ -11,7 +11,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span as Text};
 use ratatui::widgets::{Clear, Paragraph};
 
-use super::super::letters::in_ascii;
+use super::super::letters::Letters;
 use super::columns::Columns;
 use super::history::{DomainWatts, History, Order, Picture, Shown, Span, how, parts, time_of};
 use super::keys::HELP;
@@ -98,17 +98,15 @@ fn style(can: Abilities, color: Color, modifier: Modifier) -> Style {
 
 /// A text in the letters that the locale has; each stands in a column of its own.
 fn letters(text: &str, can: Abilities) -> String {
-    if can.unicode {
-        return text.to_owned();
-    }
-    in_ascii(text).chars().map(|letter| if letter.is_ascii() { letter } else { '?' }).collect()
+    let letters = if can.unicode { Letters::All } else { Letters::Ascii };
+    letters.of_text(text).into_owned()
 }
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, can: Abilities) {
     // While a picture is held, its own span.
     let span = match (&view.picture, view.span) {
         (Some(picture), _) => time_of(picture),
-        (None, Span::Last) => "last picture".to_owned(),
+        (None, Span::Last) => "last refresh".to_owned(),
         (None, Span::Recent) => "last 10 s".to_owned(),
         (None, Span::Start) => "since start".to_owned(),
     };
@@ -385,7 +383,7 @@ mod tests {
     #[test]
     fn the_balance_and_the_rows_are_drawn() {
         let lines = drawn(80, 24, &view(), true);
-        assert!(lines[0].starts_with("eprof top  functions by watts, last picture"), "{lines:#?}");
+        assert!(lines[0].starts_with("eprof top  functions by watts, last 1.0 s"), "{lines:#?}");
         let expected = "10.00 W ESTIMATED: functions 10.00 static 0.00 others 0.00 eprof 0.00 lost 0.00";
         assert_eq!(lines[1], expected);
         let wide = drawn(120, 24, &view(), true);
@@ -409,7 +407,7 @@ mod tests {
     fn a_small_terminal_has_names_and_whole_words() {
         let lines = drawn(30, 6, &view(), true);
         let expected = [
-            "eprof top  func…, last picture",
+            "eprof top  func…ts, last 1.0 s",
             "10.00 W ESTIMATED: …",
             "   WATTS  SHARE  FUNCTION",
             "   7.500  75.0%  hot",

@@ -314,7 +314,8 @@ fn meta(
         interval,
         start_time: started.map_or(0.0, |since| since.as_nanos() as f64 / 1e6),
         profiling_start_time: 0.0,
-        profiling_end_time: millis(duration),
+        // The profiler leaves out what lies at the end of its time, as the last piece of each meter's energy would.
+        profiling_end_time: millis(duration + 1),
         process_type: 0,
         categories: CATEGORIES,
         product: format!("{subject} ({unit}{mark})"),

@@ -86,16 +86,20 @@ const flame = {
     context.font = look.mono;
     const letter = context.measureText('m').width;
     const colors = new Map();
+    const colorOf = (fn, node) => {
+      const color = flame.color(app, fn, node);
+      return { css: look.css(color), on: look.on(color) };
+    };
     for (const place of places) {
       const { x, y, w, fn, box } = place;
       // By watts and by change each place of the tree has its own color, else each function.
       const node = flame.nodeOf(place);
       const key = node !== null && ['watts', 'change'].includes(app.state.color) ? -1 - node : fn;
       let color = colors.get(key);
-      if (color === undefined) colors.set(key, color = flame.color(app, fn, node));
+      if (color === undefined) colors.set(key, color = colorOf(fn, node));
       const isMatch = app.found.any && box.chain.some((node) => app.found.matches[place.tree.fn[node]]);
       context.globalAlpha = app.found.any && !isMatch ? 0.35 : 1;
-      context.fillStyle = look.css(color);
+      context.fillStyle = color.css;
       context.fillRect(x, y + 1, Math.max(w - 0.6, 0.4), flame.row - 1);
       context.globalAlpha = 1;
       if (isMatch) {
@@ -104,14 +108,14 @@ const flame = {
       }
       if (box.chain.length > 1) {
         // Another edge: there is more in it.
-        context.fillStyle = look.on(color);
+        context.fillStyle = color.on;
         context.globalAlpha = 0.35;
         for (let at = x; at < x + w - 4; at += 6) context.fillRect(at, y + flame.row - 2, 3, 1);
         context.globalAlpha = 1;
       }
       const letters = Math.floor((w - 8) / letter);
       if (letters >= 3) {
-        context.fillStyle = app.found.any && !isMatch ? look.colors.dim : look.on(color);
+        context.fillStyle = app.found.any && !isMatch ? look.colors.dim : color.on;
         context.fillText(flame.label(app, place, letters), x + 4, y + 13);
       }
     }
@@ -167,7 +171,17 @@ const flame = {
   // What of a name is seen in a row of many: its last part, without parameters, and what it belongs to where it has no name
   // of its own.
   short(name) {
+    let short = flame.shortened.get(name);
+    if (short === undefined) flame.shortened.set(name, short = flame.shorten(name));
+    return short;
+  },
+
+  shortened: new Map(),
+
+  shorten(name) {
     const [, before, operator] = /^(.*?)\b(operator(?:\(\)|\[\]|->\*?|<=>|[<>]{1,2}=?|[^\w\s(<>]{1,3}|(?=\s)[^(]*))(?=[(<\s]|$)/.exec(name) || [null, name, ''];
+    // Names of C have nothing to leave out.
+    if (!operator && /^[\w.@+-]*$/.test(before)) return name;
     const parts = flame.bare(before).split('::').map((of) => of.trim()).filter((of) => of !== '');
     const last = operator || parts.pop() || name;
     return /^(operator|\{)/.test(last) && parts.length > 0 ? `${flame.short(parts.join('::'))}::${last}` : last;

@@ -6,12 +6,17 @@ const inlined = {
     return 'il'.includes(functions.class[fn]);
   },
 
+  // Something was put into something.
+  isIn(data) {
+    return Boolean(data.functions.without_inlined || data.older?.without_inlined);
+  },
+
   // A model that has the same leaves, pieces of time and numbers of functions; `place` tells of each node where it is now,
   // and `origin` of each of these the first that it was. Null if nothing was put into anything.
   without(model) {
     const { data } = model;
     const isInlined = (fn) => inlined.is(data.functions, fn);
-    if (!data.functions.without_inlined && !data.older?.without_inlined) return null;
+    if (!inlined.isIn(data)) return null;
     const place = new Uint32Array(model.count);
     const [parent, fn, depth, origin] = [[0], [model.fn[0]], [0], [0]];
     const children = new Map();
@@ -34,7 +39,7 @@ const inlined = {
     }
     const made = {
       ...model, count: parent.length, parent: Uint32Array.from(parent), depth: Uint32Array.from(depth), fn: Uint32Array.from(fn),
-      place, origin, leaves: inlined.leaves(model, place, fn, isInlined), placesOfWhole: null, ofWhole: null,
+      place, origin, leaves: inlined.leaves(model, place, fn, isInlined), whole: null, placesOfWhole: null, ofWhole: null,
       data: { ...data, functions: inlined.functions(data.functions, isInlined), older: data.older && inlined.older(data.older, place, isInlined) },
     };
     profile.markOutermost(made);

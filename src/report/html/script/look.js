@@ -32,7 +32,7 @@ const look = {
     for (const id of ['chart', 'flame']) look.widths[id] = look.byId(id).clientWidth;
   },
 
-  // A canvas as sharp as the screen.
+  // A canvas as sharp as the screen, which its new size has emptied.
   prepare(canvas, height) {
     const scale = window.devicePixelRatio || 1;
     const width = look.widths[canvas.id];
@@ -41,7 +41,6 @@ const look = {
     canvas.height = Math.max(Math.round(height * scale), 1);
     const context = canvas.getContext('2d');
     context.setTransform(scale, 0, 0, scale, 0, 0);
-    context.clearRect(0, 0, width, height);
     return [context, width];
   },
 

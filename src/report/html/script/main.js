@@ -1,9 +1,7 @@
 // The page: what is chosen becomes sums, and sums become pictures.
 const main = {
   start() {
-    const model = profile.unpack(JSON.parse(look.byId('data').textContent));
-    model.without = inlined.without(model);
-    for (const one of [model, model.without]) if (one) one.watts = main.watts(one);
+    const model = part.withWatts(profile.unpack(JSON.parse(look.byId('data').textContent)));
     const app = { apart: model, state: state.read(model, location.hash) };
     app.amount = (weight, error = 0) => (model.data.weight === 'joules'
       ? format.withError(weight / model.data.unit, error / model.data.unit, 'J') : format.counted(weight, model.data.weight === 'samples' ? 'sample' : 'event'));
@@ -41,31 +39,18 @@ const main = {
     });
   },
 
-  // The lowest and highest power of own code, place by place. A hundredth of all joules belongs to code that ran too
-  // shortly to tell its power, which would be all that is seen.
-  watts(model) {
-    const { own, watts } = part.nodes(model, 0, model.slices, null);
-    const all = own.reduce((a, b) => a + b, 0);
-    const known = Array.from(watts.keys()).filter((node) => watts[node] > 0).sort((a, b) => watts[a] - watts[b]);
-    const edge = (order) => {
-      let sum = 0;
-      for (const node of order) if ((sum += own[node]) > all * 0.005) return watts[node];
-      return 0;
-    };
-    return { low: edge(known), high: edge([...known].reverse()) };
-  },
-
   // All that follows from the chosen time, thread and text.
   compute(app) {
     const { model, state: chosen } = app;
     const key = `${chosen.from} ${chosen.to} ${chosen.thread}`;
     if (app.computed !== key) {
       app.computed = key;
-      const leaves = profile.leaves(model, chosen.from, chosen.to, chosen.thread);
-      const nodes = profile.nodes(model, leaves);
-      const functions = profile.functions(model, leaves, nodes);
-      const chosenPart = [model, chosen.from, chosen.to, chosen.thread, functions.own];
-      app.sums = { leaves, nodes, functions, all: nodes.total[0], errors: part.errors(...chosenPart), watts: part.watts(...chosenPart), places: part.nodes(...chosenPart) };
+      const { from, to, thread } = chosen;
+      const { leaves, nodes, functions } = profile.sums(model, from, to, thread);
+      app.sums = {
+        leaves, nodes, functions, all: nodes.total[0], errors: part.errors(model, from, to, thread, functions.own),
+        watts: part.watts(model, from, to, thread, functions.own), places: part.nodes(model, from, to, thread),
+      };
       app.changes = app.isWhole() ? change.between(model, app.older, app.sums.places.own, nodes.total) : change.none;
     }
     const { matches, isPattern } = profile.matches(model, chosen.find);
@@ -168,7 +153,7 @@ const main = {
     find.addEventListener('input', () => app.choose({ find: find.value }));
     look.byId('thread').addEventListener('click', () => app.choose({ thread: null }));
     look.byId('help').addEventListener('click', () => look.byId('keys').showModal());
-    look.byId('inlined').hidden = !model.without;
+    look.byId('inlined').hidden = !inlined.isIn(model.data);
     look.byId('inlining').addEventListener('change', (event) => app.choose(state.inline(app.apart, app.state, event.target.value)));
     const drop = (id, value) => look.byId(id).querySelector(`[value="${value}"]`).remove();
     if (!app.older) drop('color', 'change');

@@ -101,26 +101,44 @@ const part = {
   // The own weight and the watts of each place of the tree: one function may draw more in one place than in another, above
   // all one that was put into several. 0 watts where nobody knows, or chance decides.
   nodes(model, from, to, thread) {
-    if (thread === null && profile.isWhole(model, from, to)) return (model.placesOfWhole ||= part.nodesOf(model, from, to, null));
-    return part.nodesOf(model, from, to, thread);
+    if (thread !== null || !profile.isWhole(model, from, to)) return part.nodesOf(model, profile.leaves(model, from, to, thread), from, to, thread);
+    return (model.placesOfWhole ||= part.nodesOf(model, profile.sums(model, from, to, null).leaves, from, to, null));
   },
 
-  nodesOf(model, from, to, thread) {
+  // `leaves` has the weight of each leaf in the same stretch of time and thread.
+  nodesOf(model, leaves, from, to, thread) {
     const { data } = model;
     const { watts, chance, own: ofAll } = data.functions;
     const own = new Float64Array(model.count);
     const times = new Float64Array(model.count);
     const { node, fn, thread: threads, inTree } = model.leaves;
-    for (const { leaf, weight, time } of part.pieces(model, from, to)) {
-      for (let at = 0; at < leaf.length; at++) {
+    const isOwn = (of) => inTree[of] && fn[of] === model.fn[node[of]];
+    for (let of = 0; of < leaves.length; of++) if (isOwn(of)) own[node[of]] += leaves[of];
+    for (const { leaf, time } of part.pieces(model, from, to)) {
+      for (let at = 0; at < time.length; at++) {
         const of = leaf[at];
-        if (!inTree[of] || fn[of] !== model.fn[node[of]] || (thread !== null && threads[of] !== thread)) continue;
-        own[node[of]] += weight[at];
-        if (at < time.length) times[node[of]] += time[at];
+        if (isOwn(of) && (thread === null || threads[of] === thread)) times[node[of]] += time[at];
       }
     }
     const known = (at, of) => watts[of] > 0 && times[at] > 0 && chance[of] <= part.mostChance * Math.sqrt(own[at] * ofAll[of]);
-    return { own, watts: Float64Array.from(model.fn, (of, at) => (known(at, of) ? (own[at] / data.unit) / (times[at] / data.time_unit) : 0)) };
+    const draws = new Float64Array(model.count);
+    for (let at = 0; at < model.count; at++) if (known(at, model.fn[at])) draws[at] = (own[at] / data.unit) / (times[at] / data.time_unit);
+    return { own, watts: draws };
+  },
+
+  // The lowest and highest power of own code, place by place. A hundredth of all joules belongs to code that ran too
+  // shortly to tell its power, which would be all that is seen.
+  withWatts(model) {
+    const { own, watts } = part.nodes(model, 0, model.slices, null);
+    const all = own.reduce((a, b) => a + b, 0);
+    const known = Array.from(watts.keys()).filter((node) => watts[node] > 0).sort((a, b) => watts[a] - watts[b]);
+    const edge = (order) => {
+      let sum = 0;
+      for (const node of order) if ((sum += own[node]) > all * 0.005) return watts[node];
+      return 0;
+    };
+    model.watts = { low: edge(known), high: edge([...known].reverse()) };
+    return model;
   },
 
   // The largest error that a part of a weight may have, of which all has this error: what comes of chance is the root of that

@@ -1,7 +1,8 @@
 // The page's data, and the sums that are drawn of it. Nothing here knows of a document, so that it can be tested
 // without one. Weights are whole numbers, which add up exactly in any order: see `unit` of the data.
 const profile = {
-  // The data with its lists as arrays.
+  // The data with its lists as arrays. A page is seen only after this: plain loops take a fifth of what callbacks do that
+  // run for the first time.
   unpack(data) {
     const count = data.up.length;
     const parent = new Uint32Array(count);
@@ -10,20 +11,12 @@ const profile = {
       parent[node] = node - data.up[node];
       depth[node] = depth[parent[node]] + 1;
     }
-    const fn = Uint32Array.from(data.node_functions);
-    let before = 0;
-    // What is a function's alone lies in no node, and what is a node's alone is of no function: of these the data says
-    // everything twice.
-    const leafNode = Uint32Array.from(data.leaves.node, (step) => (before += step));
-    const inTree = Uint8Array.from(leafNode, (node) => (node > 0 ? 1 : 0));
-    const inFunctions = Uint8Array.from(data.leaves.function, (of) => (of !== 1 ? 1 : 0));
-    leafNode.forEach((node, leaf) => { leafNode[leaf] = Math.max(node - 1, 0); });
-    const leafFn = Uint32Array.from(data.leaves.function, (of, leaf) => (of === 0 ? fn[leafNode[leaf]] : Math.max(of - 2, 0)));
+    const fn = new Uint32Array(data.node_functions);
+    const leaves = profile.unpackLeaves(data.leaves, fn);
     const model = {
-      data, count, parent, depth, fn,
-      leaves: { count: leafNode.length, node: leafNode, fn: leafFn, thread: Uint32Array.from(data.leaves.thread), inTree, inFunctions },
-      isApart: inTree.includes(0),
-      edges: Float64Array.from(data.slices.edges),
+      data, count, parent, depth, fn, leaves,
+      isApart: leaves.inTree.includes(0),
+      edges: new Float64Array(data.slices.edges),
       slices: data.slices.own.length,
       own: data.slices.own.map((list, slice) => profile.pairs(list, data.slices.times[slice])),
       untimed: profile.pairs(data.slices.untimed, data.slices.untimed_times),
@@ -31,6 +24,23 @@ const profile = {
     };
     profile.markOutermost(model);
     return model;
+  },
+
+  // What is a function's alone lies in no node, and what is a node's alone is of no function: of these the data says
+  // everything twice.
+  unpackLeaves(data, fnOfNode) {
+    const count = data.node.length;
+    const [node, fn] = [new Uint32Array(count), new Uint32Array(count)];
+    const [inTree, inFunctions] = [new Uint8Array(count), new Uint8Array(count)];
+    for (let leaf = 0, place = 0; leaf < count; leaf++) {
+      place += data.node[leaf];
+      node[leaf] = Math.max(place - 1, 0);
+      inTree[leaf] = place > 0 ? 1 : 0;
+      const of = data.function[leaf];
+      inFunctions[leaf] = of !== 1 ? 1 : 0;
+      fn[leaf] = of === 0 ? fnOfNode[node[leaf]] : Math.max(of - 2, 0);
+    }
+    return { count, node, fn, thread: new Uint32Array(data.thread), inTree, inFunctions };
   },
 
   // Pairs of leaf and weight, of leaves that are told by their distances, and the CPU times of the first of them.
@@ -41,7 +51,7 @@ const profile = {
       leaf[at] = before += list[2 * at];
       weight[at] = list[2 * at + 1];
     }
-    return { leaf, weight, time: Float64Array.from(times) };
+    return { leaf, weight, time: new Float64Array(times) };
   },
 
   // A function that calls itself counts once: where it is not below itself.
@@ -54,13 +64,30 @@ const profile = {
     // A function that has one node alone is not below itself.
     const nodes = new Uint32Array(model.functions);
     for (let node = 1; node < model.count; node++) nodes[fn[node]] += 1;
-    model.outermost = Uint8Array.from(fn, (own, node) => (node !== 0 && (nodes[own] < 2 || !isBelow(parent[node], own)) ? 1 : 0));
+    model.outermost = new Uint8Array(model.count);
+    for (let node = 1; node < model.count; node++) model.outermost[node] = nodes[fn[node]] < 2 || !isBelow(parent[node], fn[node]) ? 1 : 0;
     // Of leaves whose own branch is too light to be drawn.
-    model.leafAdds = Uint8Array.from(leaves.fn, (own, leaf) => (nodes[own] > 0 && isBelow(leaves.node[leaf], own) ? 0 : 1));
+    model.leafAdds = new Uint8Array(leaves.count);
+    for (let leaf = 0; leaf < leaves.count; leaf++) {
+      const own = leaves.fn[leaf];
+      model.leafAdds[leaf] = nodes[own] > 0 && isBelow(leaves.node[leaf], own) ? 0 : 1;
+    }
   },
 
   isWhole(model, from, to) {
     return from === 0 && to === model.slices;
+  },
+
+  // Weights of leaves, nodes and functions in a stretch of time. Those of the whole are asked for again and again.
+  sums(model, from, to, thread) {
+    if (thread === null && profile.isWhole(model, from, to)) return (model.whole ||= profile.sumsOf(model, from, to, null));
+    return profile.sumsOf(model, from, to, thread);
+  },
+
+  sumsOf(model, from, to, thread) {
+    const leaves = profile.leaves(model, from, to, thread);
+    const nodes = profile.nodes(model, leaves);
+    return { leaves, nodes, functions: profile.functions(model, leaves, nodes) };
   },
 
   // Weight of each leaf in the slices from..to (to not included), in one thread or in all. What has no time is part
@@ -120,6 +147,12 @@ const profile = {
       if (model.leaves.fn[leaf] === fn && model.leaves.inFunctions[leaf]) sums[model.leaves.thread[leaf]] += leaves[leaf];
     }
     return sums;
+  },
+
+  // What each CPU took in each slice, as `own` has it of leaves.
+  cpuSlices(model) {
+    const each = (pairs, which) => pairs.filter((_, at) => at % 2 === which);
+    return model.data.slices.cpus.map((pairs) => ({ leaf: each(pairs, 0), weight: each(pairs, 1) }));
   },
 
   cpus(model, from, to) {
@@ -203,24 +236,26 @@ const profile = {
     return known.map((joules) => joules * missing / sum);
   },
 
-  // Power of each slice by the keys of leaves: joules of the `most` heaviest keys, of the others, and of what went to
-  // no function.
-  stack(model, count, key, most, heaviest) {
+  // Joules of each slice by keys: of the `most` heaviest keys, of the others, and of what went to no function. A slice
+  // has its leaves, or CPUs, and their weights; `keys` tells the key of each of them, -1 where it does not count.
+  stack(model, slices, keys, most, heaviest) {
     const unit = model.data.unit;
     const shown = heaviest.slice(0, most);
-    const place = new Int32Array(count).fill(shown.length);
-    shown.forEach((of, at) => { place[of] = at; });
+    const place = new Map(shown.map((key, at) => [key, at]));
+    const rows = keys.map((key) => (key < 0 ? -1 : place.get(key) ?? shown.length));
     const series = Array.from({ length: shown.length + 5 }, () => new Float64Array(model.slices));
-    for (let slice = 0; slice < model.slices; slice++) {
-      let attributed = 0;
-      key(slice, (of, weight) => {
-        series[place[of]][slice] += weight / unit;
-        attributed += weight / unit;
-      });
+    slices.forEach(({ leaf, weight }, slice) => {
+      const sums = new Float64Array(shown.length + 1);
+      for (let at = 0; at < leaf.length; at++) {
+        const row = rows[leaf[at]];
+        if (row >= 0) sums[row] += weight[at];
+      }
+      sums.forEach((sum, row) => { series[row][slice] = sum / unit; });
+      const attributed = sums.reduce((a, b) => a + b, 0) / unit;
       profile.unattributed(model, slice, attributed).forEach((joules, part) => {
         series[shown.length + 1 + part][slice] = joules;
       });
-    }
+    });
     return { shown, series };
   },
 

@@ -49,7 +49,7 @@ const state = {
       const [from, to] = times.map((time) => state.edge(model, time));
       if (from < to) [chosen.from, chosen.to] = [from, to];
     }
-    if (model.without) oneOf('inlined', state.inlinings);
+    if (inlined.isIn(model.data)) oneOf('inlined', state.inlinings);
     const { count } = state.model(model, chosen);
     chosen.thread = number(said.get('thread'), model.data.threads.length);
     chosen.zoom = number(said.get('zoom'), count) || 0;
@@ -68,15 +68,19 @@ const state = {
     return chosen;
   },
 
-  // The model in which what was chosen is seen.
-  model(apart, { inlined }) {
-    return inlined === 'into' && apart.without ? apart.without : apart;
+  // The model in which what was chosen is seen. The one without inlined functions is made when it is first asked for.
+  model(apart, chosen) {
+    return chosen.inlined === 'into' && inlined.isIn(apart.data) ? state.without(apart) : apart;
+  },
+
+  without(apart) {
+    return (apart.without ||= part.withWatts(inlined.without(apart)));
   },
 
   // What is chosen, if inlined functions are told apart or not: the same places, as far as there are such.
   inline(apart, chosen, how) {
-    if (chosen.inlined === how || !apart.without) return {};
-    const { place, origin } = apart.without;
+    if (chosen.inlined === how || !inlined.isIn(apart.data)) return {};
+    const { place, origin } = state.without(apart);
     const map = how === 'into' ? place : origin;
     const isGone = chosen.fn !== null && how === 'into' && inlined.is(apart.data.functions, chosen.fn);
     return { inlined: how, zoom: map[chosen.zoom], fn: isGone ? null : chosen.fn, opened: new Set([...chosen.opened].map((node) => map[node])) };

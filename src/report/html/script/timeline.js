@@ -92,26 +92,17 @@ const timeline = {
         row(name, () => look.series(place), joules);
       }
     } else {
-      const whole = profile.leaves(model, 0, model.slices);
-      const eachLeaf = (of, counts) => (slice, add) => {
-        const { leaf, weight } = model.own[slice];
-        for (let at = 0; at < leaf.length; at++) if (counts[leaf[at]]) add(of[leaf[at]], weight[at]);
-      };
+      const whole = profile.sums(model, 0, model.slices, null);
+      const counted = (keys, counts) => new Int32Array(keys).map((key, leaf) => (counts[leaf] ? key : -1));
       const kinds = {
-        function: () => [model.functions, eachLeaf(leaves.fn, leaves.inFunctions), (fn) => data.functions.name[fn]],
-        thread: () => [data.threads.length, eachLeaf(leaves.thread, leaves.inTree), (thread) => data.threads[thread]],
-        cpu: () => [data.cpus.length, (slice, add) => {
-          const pairs = data.slices.cpus[slice];
-          for (let at = 0; at < pairs.length; at += 2) add(pairs[at], pairs[at + 1]);
-        }, (cpu) => data.cpus[cpu]],
+        function: () => [data.functions.name, model.own, counted(leaves.fn, leaves.inFunctions), whole.functions.own],
+        thread: () => [data.threads, model.own, counted(leaves.thread, leaves.inTree), profile.threads(model, whole.leaves)],
+        cpu: () => [data.cpus, profile.cpuSlices(model), Int32Array.from(data.cpus.keys()), profile.cpus(model, 0, model.slices)],
       };
-      const [count, key, name] = kinds[chosen.stack]();
-      const weights = chosen.stack === 'cpu' ? profile.cpus(model, 0, model.slices)
-        : chosen.stack === 'thread' ? profile.threads(model, whole)
-          : profile.functions(model, whole, profile.nodes(model, whole)).own;
+      const [names, slices, keys, weights] = kinds[chosen.stack]();
       const most = chosen.stack === 'function' ? timeline.shown : 8;
-      const { shown, series } = profile.stack(model, count, key, most, profile.heaviest(weights));
-      shown.forEach((of, at) => row(name(of), () => look.series(at), series[at], { key: of }));
+      const { shown, series } = profile.stack(model, slices, keys, most, profile.heaviest(weights));
+      shown.forEach((of, at) => row(names[of], () => look.series(at), series[at], { key: of }));
       const rest = [chosen.stack === 'function' ? 'other functions' : `other ${chosen.stack}s`, 'static', 'other processes', 'eprof', 'lost'];
       rest.forEach((part, at) => {
         const joules = series[shown.length + at];

@@ -1,6 +1,7 @@
 //! `eprof export --format firefox`: what is written is what the Firefox Profiler reads, and all joules are in it.
 
 mod format;
+mod importer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
