@@ -58,7 +58,8 @@
 //!                              recording machine process power_model meter
 //!   report                  -> markup label pattern perf-data units hardware identity recording profile symbolize
 //!   push                    -> label process report
-//!   live                    -> label perf-data units recording power_model profile symbolize analyze report
+//!   live                    -> label perf-data units recording process power_model profile symbolize analyze
+//!                              report
 //!   tune *                  -> markup label numerics tables units
 //!   stat *                  -> label numerics units hardware
 //!   measure                 -> pattern units hardware machine process gpu meter tune stat
