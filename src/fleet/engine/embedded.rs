@@ -226,14 +226,14 @@ mod tests {
             let path = folder.path().join("samples/old.parquet");
             let said = || {
                 let error = DataFusionError::Execution("Object at location x not found".to_owned());
-                why(folder.path(), &[path.clone()], error)
+                why(folder.path(), std::slice::from_ref(&path), error)
             };
             assert!(!said().is::<WindowsRemoved>(), "all files are there");
             fs::remove_file(&path).expect("removed");
             assert!(said().is::<WindowsRemoved>(), "{:#}", said());
             let of_question = DataFusionError::Plan("no such column".to_owned());
             assert_eq!(
-                why(folder.path(), &[path.clone()], of_question).to_string(),
+                why(folder.path(), std::slice::from_ref(&path), of_question).to_string(),
                 "Error during planning: no such column"
             );
             fs::write(&path, "PAR1").expect("written");
