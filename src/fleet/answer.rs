@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::balance::Whole;
+use crate::method::Methods;
 
 /// What stands in a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +20,8 @@ pub enum Cell {
     Share(Option<f64>),
     /// Samples, where that is known.
     Count(Option<i64>),
+    /// How the row's joules were found: for files, as the head of a table says it of the whole.
+    Method(Methods),
 }
 
 /// Rows of one question.
@@ -31,6 +34,8 @@ pub struct Answer {
     /// Balances by what they are of; that of one selection has no name.
     pub balances: Vec<(&'static str, Whole)>,
     pub warnings: Vec<String>,
+    /// What is to be said below a table.
+    pub note: Option<&'static str>,
 }
 
 impl Cell {
@@ -42,6 +47,7 @@ impl Cell {
                 json!(number)
             }
             Self::Count(number) => json!(number),
+            Self::Method(methods) => json!(methods.name()),
         }
     }
 
@@ -54,6 +60,7 @@ impl Cell {
                 number.map_or(String::new(), |number| number.to_string())
             }
             Self::Count(number) => number.map_or(String::new(), |number| number.to_string()),
+            Self::Method(methods) => methods.name().to_owned(),
         }
     }
 }
@@ -77,7 +84,7 @@ impl Answer {
                 "lost": balance.lost.as_joules(),
                 "nodes": whole.nodes,
                 "recordings": whole.recordings,
-                "method": whole.method,
+                "method": whole.methods.name(),
                 "from_unix_us": whole.span.map(|(start, _)| start),
                 "to_unix_us": whole.span.map(|(_, end)| end),
             })

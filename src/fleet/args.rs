@@ -73,8 +73,8 @@ pub struct Selected {
 
     /// Only samples of which this holds: COLUMN = VALUE, !=, ~ REGEX, !~, <, <=, >, >=, joined by `and`, `or` and parentheses.
     /// Columns are node, boot, job, step, rank, pod, cgroup, process, comm, event, method and label:KEY. Values with spaces or
-    /// signs stand in quotes, within which the same quote is doubled. The balance is of the windows that have such samples:
-    /// what share of all it is, --by tells.
+    /// signs stand in quotes, within which the same quote is doubled. Conditions on node, boot, job, step, rank, method and labels
+    /// choose windows, and the balance is of these; those on the other columns choose samples in them, and leave it as it is.
     #[arg(long = "where", value_name = "CONDITION")]
     pub condition: Option<Filter>,
 
@@ -172,7 +172,8 @@ pub struct TopArgs {
     pub selected: Selected,
     #[command(flatten)]
     pub reached: Reached,
-    /// What tells rows apart: columns as of --where, joined by commas.
+    /// What tells rows apart: columns as of --where, joined by commas. By node, boot and method alone, a column `measured` is
+    /// first: all that meters counted, or that was estimated, not only what functions took.
     #[arg(long, value_name = "BY", value_delimiter = ',', default_value = "node")]
     pub by: Vec<Dimension>,
     #[command(flatten)]

@@ -9,6 +9,7 @@ use eprof::profile::BALANCE_TOLERANCE;
 use crate::dimension::Dimension;
 use crate::does_not_add_up::DoesNotAddUp;
 use crate::doubt::{Doubt, OF_SAMPLES};
+use crate::method::{self, Methods};
 use crate::rows::Columns;
 use crate::sources::Sources;
 use crate::store::Store;
@@ -28,6 +29,8 @@ pub struct Function {
     pub seconds: f64,
     /// Of its own joules, or of the total if that was asked for.
     pub doubt: Doubt,
+    /// How the joules of all stacks with it were found.
+    pub methods: Methods,
 }
 
 /// Joules and CPU time of a group of samples.
@@ -38,6 +41,7 @@ pub struct Group {
     pub seconds: f64,
     pub samples: i64,
     pub doubt: Doubt,
+    pub methods: Methods,
 }
 
 /// Of which joules it is asked how sure they are.
@@ -66,10 +70,18 @@ fn listed(by: &[Dimension]) -> String {
     columns.iter().map(|column| format!("{column}, ")).collect()
 }
 
+/// The columns of [`listed`], and that of [`method::OF_SAMPLES`].
+fn with_method(by: &str) -> String {
+    let is_there = by.split(", ").any(|column| column == "method");
+    format!("{by}{}", if is_there { "" } else { "method, " })
+}
+
 /// Own and total joules by function, and how sure the one or the other are.
 pub fn functions_sql(sources: &Sources, by: &[Dimension], doubted: Doubted) -> String {
     let by = listed(by);
-    let samples = sources.samples(&format!("{by}stack_id, joules, cpu_ns, {}", sources.errors()));
+    let samples =
+        sources.samples(&format!("{}stack_id, joules, cpu_ns, {}", with_method(&by), sources.errors()));
+    let of_method = method::OF_SAMPLES;
     let of_frames = Some("is_leaf = 1 OR is_first = 1");
     let stack_frames = sources.stack_frames("stack_id, depth, function_id, is_leaf, is_first", of_frames);
     let functions = sources.functions("function_id, name, module");
@@ -81,9 +93,10 @@ pub fn functions_sql(sources: &Sources, by: &[Dimension], doubted: Doubted) -> S
         "SELECT {by}name, module, SUM(CASE WHEN is_leaf = 1 THEN j ELSE 0e0 END) AS own, \
          SUM(CASE WHEN is_first = 1 THEN j ELSE 0e0 END) AS total, SUM(CASE WHEN is_leaf = 1 THEN ns ELSE 0 END) AS cpu, \
          SUM(CASE WHEN {flag} = 1 THEN c ELSE 0e0 END) AS by_chance, SUM(CASE WHEN {flag} = 1 THEN r ELSE 0e0 END) AS by_rest, \
-         SUM(CASE WHEN {flag} = 1 THEN u ELSE 0 END) AS unknown \
-         FROM (SELECT {by}function_id, is_leaf, is_first, SUM(sj) AS j, SUM(sns) AS ns, SUM(sc) AS c, SUM(sr) AS r, SUM(su) AS u \
-         FROM (SELECT {by}stack_id, SUM(joules) AS sj, SUM(cpu_ns) AS sns, {OF_SAMPLES} FROM {samples} GROUP BY {by}stack_id) AS s \
+         SUM(CASE WHEN {flag} = 1 THEN u ELSE 0 END) AS unknown, MAX(e) AS some_estimated, MAX(m) AS some_measured \
+         FROM (SELECT {by}function_id, is_leaf, is_first, SUM(sj) AS j, SUM(sns) AS ns, SUM(sc) AS c, SUM(sr) AS r, SUM(su) AS u, \
+         MAX(se) AS e, MAX(sm) AS m FROM (SELECT {by}stack_id, SUM(joules) AS sj, SUM(cpu_ns) AS sns, {OF_SAMPLES}, {of_method} \
+         FROM {samples} GROUP BY {by}stack_id) AS s \
          INNER JOIN {stack_frames} USING (stack_id) GROUP BY {by}function_id, is_leaf, is_first) AS a \
          INNER JOIN {functions} USING (function_id) GROUP BY {by}name, module"
     )
@@ -94,9 +107,12 @@ pub fn groups_sql(sources: &Sources, by: &[Dimension]) -> String {
     let by = listed(by);
     let columns = by.trim_end_matches(", ");
     // A sum is not named as a column is: ClickHouse would take the one for the other.
-    let samples = sources.samples(&format!("{by}joules, cpu_ns, samples, {}", sources.errors()));
+    let samples =
+        sources.samples(&format!("{}joules, cpu_ns, samples, {}", with_method(&by), sources.errors()));
+    let of_method = method::OF_SAMPLES;
     format!(
-        "SELECT {by}SUM(joules) AS j, SUM(cpu_ns) AS cpu, SUM(samples) AS n, {OF_SAMPLES} FROM {samples} GROUP BY {columns}"
+        "SELECT {by}SUM(joules) AS j, SUM(cpu_ns) AS cpu, SUM(samples) AS n, {OF_SAMPLES}, {of_method} FROM {samples} \
+         GROUP BY {columns}"
     )
 }
 
@@ -172,6 +188,12 @@ fn doubts(columns: &mut Columns) -> anyhow::Result<Vec<Doubt>> {
     Ok(parts.map(|((chance, rest), unknown)| Doubt { chance, rest, unknown }).collect())
 }
 
+/// What is said of how sums were found.
+fn methods(columns: &mut Columns) -> anyhow::Result<Vec<Methods>> {
+    let (estimated, measured) = (columns.ints()?, columns.ints()?);
+    Ok(estimated.into_iter().zip(measured).map(|(e, m)| Methods::of_flags(e, m)).collect())
+}
+
 /// Asks for joules by function.
 pub async fn functions(store: &Store, by: &[Dimension], doubted: Doubted) -> anyhow::Result<Vec<Function>> {
     let mut columns = store.ask(&functions_sql(&store.sources, by, doubted)).await?;
@@ -179,6 +201,7 @@ pub async fn functions(store: &Store, by: &[Dimension], doubted: Doubted) -> any
     let (names, modules) = (columns.texts()?, columns.texts()?);
     let (own, total, cpu) = (columns.doubles()?, columns.doubles()?, columns.ints()?);
     let doubts = doubts(&mut columns)?;
+    let methods = methods(&mut columns)?;
     let row = |at: usize| Function {
         name: names[at].clone(),
         module: modules[at].clone(),
@@ -187,6 +210,7 @@ pub async fn functions(store: &Store, by: &[Dimension], doubted: Doubted) -> any
         total: total[at],
         seconds: cpu[at] as f64 * 1e-9,
         doubt: doubts[at],
+        methods: methods[at],
     };
     let mut rows: Vec<Function> = (0..names.len()).map(row).collect();
     check(rows.iter().map(|row| row.own).sum(), store.joules().await?)?;
@@ -197,6 +221,7 @@ pub async fn functions(store: &Store, by: &[Dimension], doubted: Doubted) -> any
         sum.total += row.total;
         sum.seconds += row.seconds;
         sum.doubt.add(row.doubt);
+        sum.methods = sum.methods.and(row.methods);
     }))
 }
 
@@ -206,12 +231,14 @@ pub async fn groups(store: &Store, by: &[Dimension]) -> anyhow::Result<Vec<Group
     let titles = titles(&mut columns, by)?;
     let (joules, cpu, samples) = (columns.doubles()?, columns.ints()?, columns.ints()?);
     let doubts = doubts(&mut columns)?;
+    let methods = methods(&mut columns)?;
     let row = |at: usize| Group {
         by: titles[at].clone(),
         joules: joules[at],
         seconds: cpu[at] as f64 * 1e-9,
         samples: samples[at],
         doubt: doubts[at],
+        methods: methods[at],
     };
     let mut rows: Vec<Group> = (0..joules.len()).map(row).collect();
     check(rows.iter().map(|row| row.joules).sum(), store.joules().await?)?;
@@ -224,6 +251,7 @@ pub async fn groups(store: &Store, by: &[Dimension]) -> anyhow::Result<Vec<Group
             sum.seconds += row.seconds;
             sum.samples += row.samples;
             sum.doubt.add(row.doubt);
+            sum.methods = sum.methods.and(row.methods);
         },
     ))
 }

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use eprof::profile::{BALANCE_TOLERANCE, Balance};
 use eprof::units::Joules;
 
+use crate::method::Methods;
+
 /// One row of the table.
 #[derive(Debug, Clone, Default)]
 pub struct Row {
@@ -30,8 +32,8 @@ pub struct Whole {
     pub recordings: usize,
     /// From the start of the first window to the end of the last, in microseconds.
     pub span: Option<(i64, i64)>,
-    /// Some joules were estimated; or all.
-    pub method: &'static str,
+    /// How joules were found.
+    pub methods: Methods,
 }
 
 /// The samples of one recording and domain.
@@ -177,15 +179,9 @@ impl Whole {
         let recordings: BTreeSet<i64> = rows.clone().map(|row| row.recording).collect();
         let start = rows.clone().map(|row| row.start).min();
         let end = rows.clone().map(|row| row.end).max();
-        let methods: BTreeSet<&str> = rows.map(|row| row.method.as_str()).collect();
-        let method = match (methods.contains("measured"), methods.contains("estimated")) {
-            (true, true) => "partly estimated",
-            (false, true) => "estimated",
-            (true, false) => "measured",
-            (false, false) => "of nothing",
-        };
+        let methods = rows.fold(Methods::default(), |all, row| all.and(Methods::of(&row.method)));
         let (nodes, recordings) = (nodes.len(), recordings.len());
-        Self { balance, selected, nodes, recordings, span: start.zip(end), method }
+        Self { balance, selected, nodes, recordings, span: start.zip(end), methods }
     }
 
     /// The joules of functions that were not asked for.

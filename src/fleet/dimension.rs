@@ -18,6 +18,8 @@ const COLUMNS: [&str; 11] =
     ["node", "boot", "job", "step", "rank", "pod", "cgroup", "process", "comm", "event", "method"];
 /// Those that the table `balance` has, too.
 const OF_BALANCE: [&str; 3] = ["node", "boot", "method"];
+/// Those that tell windows apart, as those of the balance do: what a recording as a whole is of. All others tell its samples apart.
+const OF_WINDOWS: [&str; 4] = ["job", "step", "rank", "labels"];
 
 impl Dimension {
     /// The column that it stands in.
@@ -31,6 +33,11 @@ impl Dimension {
     /// All joules can be told apart by it, not only those of functions.
     pub fn is_of_balance(&self) -> bool {
         OF_BALANCE.contains(&self.column())
+    }
+
+    /// It chooses windows, not only samples in them.
+    pub fn is_of_windows(&self) -> bool {
+        self.is_of_balance() || OF_WINDOWS.contains(&self.column())
     }
 
     /// The value holds a number.
@@ -51,6 +58,17 @@ impl Dimension {
         };
         found.unwrap_or_else(|| format!("[no {self}]"))
     }
+}
+
+/// Each of them once.
+pub fn once(by: &[Dimension]) -> Vec<Dimension> {
+    let mut once: Vec<Dimension> = Vec::with_capacity(by.len());
+    by.iter().for_each(|dimension| {
+        if !once.contains(dimension) {
+            once.push(dimension.clone());
+        }
+    });
+    once
 }
 
 impl fmt::Display for Dimension {

@@ -66,6 +66,19 @@ impl Filter {
         }
     }
 
+    /// What it asks of windows as a whole; `None` if all of them may have samples of which it holds. What it asks of samples alone
+    /// is taken for true, so that each window with such samples is one of which this holds.
+    pub fn of_windows(&self) -> Option<Self> {
+        match self {
+            Self::All(of) => {
+                let of: Vec<Self> = of.iter().filter_map(Self::of_windows).collect();
+                (!of.is_empty()).then_some(Self::All(of))
+            }
+            Self::Any(of) => of.iter().map(Self::of_windows).collect::<Option<Vec<_>>>().map(Self::Any),
+            Self::Is(dimension, ..) => dimension.is_of_windows().then(|| self.clone()),
+        }
+    }
+
     /// As an engine takes it.
     pub fn sql(&self, dialect: Dialect) -> String {
         match self {
@@ -344,7 +357,65 @@ mod tests {
         assert_eq!(rank.sql(Dialect::Spark), "rank >= 0 AND rank < 1");
     }
 
+    #[test]
+    fn conditions_on_samples_choose_no_windows() {
+        let of_windows = |text: &str| {
+            let filter: Filter = text.parse().expect(text);
+            filter.of_windows().map(|filter| filter.sql(Dialect::Spark))
+        };
+        for (condition, of_whole_windows) in [
+            ("node = n1", Some("node = 'n1'")),
+            ("method = measured", Some("method = 'measured'")),
+            ("rank = 1 or job = j", Some("(rank = 1) OR (job = 'j')")),
+            ("comm = app", None),
+            ("pod = p and cgroup = c", None),
+            ("process = p or event = e", None),
+            ("node = n1 and comm = app", Some("(node = 'n1')")),
+            // Windows of other nodes may have such samples, too.
+            ("node = n1 or comm = app", None),
+            ("(node = n1 or comm = app) and step = 0", Some("(step = '0')")),
+            // And here they may not.
+            ("(node = n1 and comm = app) or node = n2", Some("((node = 'n1')) OR (node = 'n2')")),
+        ] {
+            assert_eq!(of_windows(condition).as_deref(), of_whole_windows, "{condition}");
+        }
+        assert!(of_windows("label:v = 1 and comm = a").is_some_and(|sql| sql.contains("labels")));
+    }
+
+    /// Whether it holds of a sample of these values, by equality alone.
+    fn holds(filter: &Filter, sample: &[(&str, &str)]) -> bool {
+        match filter {
+            Filter::All(of) => of.iter().all(|filter| holds(filter, sample)),
+            Filter::Any(of) => of.iter().any(|filter| holds(filter, sample)),
+            Filter::Is(dimension, _, value) => sample.contains(&(dimension.column(), value.as_str())),
+        }
+    }
+
+    fn filters() -> impl Strategy<Value = Filter> {
+        let one = (prop::sample::select(vec!["node", "job", "comm", "pod"]), "[ab]");
+        let one = one.prop_map(|(column, value)| is(column, Comparison::Equal, &value));
+        one.prop_recursive(3, 16, 3, |inner| {
+            let some = prop::collection::vec(inner, 1..3);
+            prop_oneof![some.clone().prop_map(Filter::All), some.prop_map(Filter::Any)]
+        })
+    }
+
     proptest! {
+        /// No window is left out of the balance that has a sample of which the condition holds; and no condition on samples is left.
+        #[test]
+        fn windows_of_selected_samples_are_all_there(filter in filters(), values in ["[ab]", "[ab]", "[ab]", "[ab]"]) {
+            let [node, job, comm, pod] = &values;
+            let sample = [("node", node.as_str()), ("job", job), ("comm", comm), ("pod", pod)];
+            match filter.of_windows() {
+                None => {}
+                Some(of_windows) => {
+                    prop_assert!(!holds(&filter, &sample) || holds(&of_windows, &sample));
+                    let sql = of_windows.sql(Dialect::Spark);
+                    prop_assert!(!sql.contains("comm") && !sql.contains("pod"), "{}", sql);
+                }
+            }
+        }
+
         /// Whatever a value is, in quotes it is that value and nothing else.
         #[test]
         fn any_value_stays_a_value(value in any::<String>()) {

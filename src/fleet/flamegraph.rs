@@ -29,7 +29,7 @@ pub fn write(stacks: &[Stack], whole: &Whole, format: Picture, path: &Path) -> a
             let (nodes, recordings) = (whole.nodes, whole.recordings);
             options.subtitle = Some(format!(
                 "{nodes} nodes, {recordings} windows or recordings, {}; static energy and others are not drawn",
-                whole.method
+                whole.methods.in_words()
             ));
             // Counts are whole numbers there, too, and percentages are made of them.
             let (unit, microjoules) = match whole.selected.as_joules() {

@@ -18,10 +18,13 @@ use std::process::ExitCode;
 use clap::Parser;
 use eprof::label::visible_lines;
 
+mod again;
 mod answer;
 mod args;
 mod ask;
 mod balance;
+#[path = "../cli/denied.rs"]
+mod denied;
 mod dialect;
 mod dimension;
 mod does_not_add_up;
@@ -31,6 +34,7 @@ mod filter;
 mod flamegraph;
 #[path = "../cli/memory.rs"]
 mod memory;
+mod method;
 mod output;
 mod place;
 mod rows;

@@ -57,7 +57,8 @@ fn csv(answer: &Answer, out: impl Write) -> anyhow::Result<()> {
 /// How sure it is that joules are those of a balance.
 fn exactness(whole: &Whole) -> String {
     format!(
-        "functions + static + others + eprof + lost = measured, to {:.0e} of it",
+        "functions + static + others + eprof + lost = {}, to {:.0e} of it",
+        whole.methods.title(),
         whole.balance.error().max(1e-16)
     )
 }
@@ -73,18 +74,20 @@ fn table(answer: &Answer, out: &mut impl Write) -> anyhow::Result<()> {
         });
         joules.fold(0.0, f64::max)
     };
-    let scales: Vec<usize> = (0..answer.columns.len()).map(|at| decimals(largest(at))).collect();
-    let shown: Vec<Vec<String>> = answer
-        .rows
-        .iter()
-        .map(|row| row.iter().zip(&scales).map(|(cell, decimals)| show(cell, *decimals)).collect())
-        .collect();
-    let is_text = |at: usize| answer.rows.first().is_some_and(|row| matches!(row[at], Cell::Text(_)));
+    let columns: Vec<usize> = (0..answer.columns.len()).filter(|at| !is_said_above(answer, *at)).collect();
+    let titles: Vec<String> = columns.iter().map(|at| title(answer, *at)).collect();
+    let scales: Vec<usize> = columns.iter().map(|at| decimals(largest(*at))).collect();
+    let shown_row = |row: &Vec<Cell>| -> Vec<String> {
+        columns.iter().zip(&scales).map(|(at, decimals)| show(&row[*at], *decimals)).collect()
+    };
+    let shown: Vec<Vec<String>> = answer.rows.iter().map(shown_row).collect();
+    let is_name = |cell: &Cell| matches!(cell, Cell::Text(_) | Cell::Method(_));
+    let is_text = |at: usize| answer.rows.first().is_some_and(|row| is_name(&row[columns[at]]));
     let width = |at: usize| {
         let rows = shown.iter().map(|row| row[at].chars().count());
-        rows.chain([answer.columns[at].chars().count()]).max().unwrap_or(0)
+        rows.chain([titles[at].chars().count()]).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..answer.columns.len()).map(width).collect();
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
     let line = |cells: &[String]| {
         let last = cells.len().saturating_sub(1);
         let cells = cells.iter().enumerate().map(|(at, cell)| match is_text(at) {
@@ -98,7 +101,7 @@ fn table(answer: &Answer, out: &mut impl Write) -> anyhow::Result<()> {
         writeln!(out, "no samples are selected")?;
         return Ok(());
     }
-    writeln!(out, "{}", line(&answer.columns))?;
+    writeln!(out, "{}", line(&titles))?;
     for row in &shown {
         writeln!(out, "{}", line(row))?;
     }
@@ -109,10 +112,29 @@ fn table(answer: &Answer, out: &mut impl Write) -> anyhow::Result<()> {
             "stderr_joules: one standard error, as if chance differed from stack to stack and all else erred alike in all rows"
         )?;
     }
+    if let Some(note) = answer.note {
+        writeln!(out, "{note}")?;
+    }
     if answer.cut > 0 {
         writeln!(out, "{} more rows; --limit 0 shows all", answer.cut)?;
     }
     Ok(())
+}
+
+/// How joules were found stands in the head; where it is not the same for all rows, in these, too.
+fn is_said_above(answer: &Answer, at: usize) -> bool {
+    let mut methods = answer.rows.iter().filter_map(|row| match row[at] {
+        Cell::Method(methods) => Some(methods),
+        _ => None,
+    });
+    methods.next().is_some_and(|first| methods.all(|other| other == first))
+}
+
+/// A column's title: other programs find a figure by one name, and people are told what it is.
+fn title(answer: &Answer, at: usize) -> String {
+    let name = &answer.columns[at];
+    let of_whole = answer.balances.first().filter(|_| name == "measured");
+    of_whole.map_or_else(|| name.clone(), |(_, whole)| whole.methods.title().to_owned())
 }
 
 fn head(name: &str, whole: &Whole, out: &mut impl Write) -> anyhow::Result<()> {
@@ -128,20 +150,15 @@ fn head(name: &str, whole: &Whole, out: &mut impl Write) -> anyhow::Result<()> {
         Some(time) => time.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
         None => format!("{micros} us"),
     };
-    let some = if whole.not_selected() > balance.measured * BALANCE_TOLERANCE {
-        " that have some of it"
-    } else {
-        ""
-    };
     let span = whole.span.map(|(start, end)| format!(", {} to {}", time(start), time(end)));
     writeln!(
         out,
-        "{of}{} on {} in {}{some}{}, {}",
+        "{of}{} on {} in {}{}, {}",
         balance.measured,
         many(whole.nodes, "node"),
         recordings,
         span.unwrap_or_default(),
-        whole.method,
+        whole.methods.in_words(),
     )?;
     let parts = [
         ("functions, selected", whole.selected),
@@ -150,7 +167,7 @@ fn head(name: &str, whole: &Whole, out: &mut impl Write) -> anyhow::Result<()> {
         ("others", balance.other_processes),
         ("eprof", balance.recorder),
         ("lost", balance.lost),
-        ("measured", balance.measured),
+        (whole.methods.title(), balance.measured),
     ];
     let decimals = decimals(balance.measured.as_joules());
     for (part, joules) in parts {
@@ -181,5 +198,6 @@ fn show(cell: &Cell, decimals: usize) -> String {
         Cell::Watts(watts) => or_dash(watts.map(|watts| format!("{watts:.2}"))),
         Cell::Share(share) => or_dash(share.map(|share| format!("{:.1}%", share * 100.0))),
         Cell::Count(count) => or_dash(count.map(|count| count.to_string())),
+        Cell::Method(methods) => methods.in_words().to_owned(),
     }
 }

@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use eprof::units::Joules;
 
+use crate::again::Attempts;
 use crate::answer::{Answer, Cell};
 use crate::args::{Args, DiffArgs, FlamegraphArgs, Picture, Question, ReportArgs, Selected, TopArgs};
 use crate::ask::{self, Doubted, Function};
 use crate::balance::{self, Row, Whole};
-use crate::dimension::Dimension;
+use crate::dimension::{Dimension, once};
 use crate::does_not_add_up::DoesNotAddUp;
 use crate::doubt::{self, Doubt};
 use crate::filter::Filter;
+use crate::method::Methods;
 use crate::place::Place;
 use crate::store::Store;
 use crate::{engine, flamegraph, output};
@@ -32,25 +34,19 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     })
 }
 
-/// So often a place is asked where windows come and go meanwhile.
-const ATTEMPTS: usize = 3;
-
-/// Asks again where sums differ, unless they differ in the same way: then nothing came or went.
+/// Asks again as long as that may help.
 async fn settled<T>(place: &Place, ask: impl AsyncFn() -> anyhow::Result<T>) -> anyhow::Result<T> {
-    let mut before = None;
-    for _ in 1..ATTEMPTS {
-        match ask().await {
-            Err(error) if error.chain().any(|cause| cause.is::<DoesNotAddUp>()) => {
-                check_files(place)?;
-                let said = format!("{error:#}");
-                if before.replace(said.clone()) == Some(said) {
-                    return Err(error);
-                }
-            }
+    let mut attempts = Attempts::at(place);
+    loop {
+        let error = match ask().await {
+            Err(error) => error,
             answer => return answer,
+        };
+        if error.chain().any(|cause| cause.is::<DoesNotAddUp>()) {
+            check_files(place)?;
         }
+        attempts.after(error)?;
     }
-    ask().await.context("windows come and go while they are asked of: end the time in question before them, as by --until 10m")
 }
 
 /// In a folder, a damaged file is why sums differ.
@@ -62,8 +58,13 @@ fn check_files(place: &Place) -> anyhow::Result<()> {
 }
 
 /// Where nobody is selected nothing is answered: a name is mistyped, or the time is another one.
-fn check_selected(balance: &[Row]) -> anyhow::Result<()> {
-    ensure!(!balance.is_empty(), "nothing is selected: no window has samples of which --where holds");
+fn check_selected(balance: &[Row], has_samples: bool, filter: Option<&Filter>) -> anyhow::Result<()> {
+    // A condition on whole windows holds of those that have no samples, too.
+    let is_selected = has_samples || filter.is_none_or(Filter::is_of_balance);
+    ensure!(
+        !balance.is_empty() && is_selected,
+        "nothing is selected: no window has samples of which --where holds"
+    );
     Ok(())
 }
 
@@ -83,8 +84,24 @@ fn headings(by: &[Dimension]) -> impl Iterator<Item = String> {
     by.iter().map(Dimension::to_string)
 }
 
-fn watts(joules: f64, seconds: Option<f64>) -> Cell {
-    Cell::Watts(seconds.filter(|seconds| *seconds > 0.0).map(|seconds| joules / seconds))
+/// Joules that are estimated follow time: they have no watts of their own.
+fn watts(joules: f64, seconds: Option<f64>, methods: Methods) -> Cell {
+    let seconds = seconds.filter(|seconds| *seconds > 0.0 && !methods.is_estimated());
+    Cell::Watts(seconds.map(|seconds| joules / seconds))
+}
+
+/// Why rows have no watts.
+fn no_watts(whole: Methods, mut rows: impl Iterator<Item = Methods>) -> Option<&'static str> {
+    match (whole.is_estimated(), rows.any(Methods::is_estimated)) {
+        (true, true) => Some("No watts by row: joules follow time here"),
+        (false, true) => Some("No watts in rows that are estimated: joules follow time there"),
+        (_, false) => None,
+    }
+}
+
+/// How a row's joules were found has a column, where it is not there already.
+fn method_heading(by: &[Dimension]) -> Option<String> {
+    (!by.iter().any(|by| by.column() == "method")).then(|| "method".to_owned())
 }
 
 /// CPU time and samples stand in the rows of one domain alone: of another that is chosen they are not known.
@@ -96,7 +113,8 @@ fn share(part: f64, whole: f64) -> Cell {
     Cell::Share((whole != 0.0).then(|| part / whole))
 }
 
-async fn report(args: ReportArgs) -> anyhow::Result<()> {
+async fn report(mut args: ReportArgs) -> anyhow::Result<()> {
+    args.by = once(&args.by);
     let place = Place::parse(&args.place)?;
     let doubted = if args.total { Doubted::Total } else { Doubted::Own };
     if args.selected.sql {
@@ -110,7 +128,7 @@ async fn report(args: ReportArgs) -> anyhow::Result<()> {
         Ok((store, rows, balance))
     })
     .await?;
-    check_selected(&balance)?;
+    check_selected(&balance, !rows.is_empty(), store.sources.filter.as_ref())?;
     store.warnings.extend(shared_names(&balance, &args.by));
     let selected: f64 = rows.iter().map(|row| row.own).sum();
     let tells_time = tells_time(&args.selected, rows.iter().map(|row| row.seconds));
@@ -124,12 +142,11 @@ async fn report(args: ReportArgs) -> anyhow::Result<()> {
         Doubted::Total => ["total_joules", "stderr_joules", "joules"],
     };
     let columns = first.into_iter().chain(["share", "watts", "seconds"]).map(str::to_owned);
-    let columns =
-        columns.chain(headings(&args.by)).chain(["function", "module"].map(str::to_owned)).collect();
+    let columns = columns.chain(headings(&args.by)).chain(["function", "module"].map(str::to_owned));
+    let columns = columns.chain(method_heading(&args.by)).collect();
     let known = |seconds: f64| tells_time.then_some(seconds);
     let whole = whole(&balance, selected);
-    // Joules that are estimated follow time: they have no watts of their own.
-    let tells_watts = |seconds: f64| known(seconds).filter(|_| whole.method != "estimated");
+    let note = no_watts(whole.methods, rows.iter().map(|row| row.methods)).filter(|_| tells_time);
     let cells = |row: Function| {
         let error = Cell::Error(row.doubt.error(kinds));
         let first = match doubted {
@@ -138,22 +155,24 @@ async fn report(args: ReportArgs) -> anyhow::Result<()> {
         };
         let figures = [
             share(row.own, selected),
-            watts(row.own, tells_watts(row.seconds)),
+            watts(row.own, known(row.seconds), row.methods),
             Cell::Seconds(known(row.seconds)),
         ];
         let names = row.by.into_iter().chain([row.name, row.module]).map(Cell::Text);
-        first.into_iter().chain(figures).chain(names).collect()
+        let method = method_heading(&args.by).map(|_| Cell::Method(row.methods));
+        first.into_iter().chain(figures).chain(names).chain(method).collect()
     };
     let rows = rows.into_iter().map(cells).collect();
     let balances = vec![("", whole)];
-    output::write(&Answer { columns, rows, cut, balances, warnings: store.warnings }, args.rows.format)
+    output::write(&Answer { columns, rows, cut, balances, warnings: store.warnings, note }, args.rows.format)
 }
 
 fn whole(balance: &[Row], selected: f64) -> Whole {
     Whole::of(balance.iter(), Joules::from_joules(selected))
 }
 
-async fn top(args: TopArgs) -> anyhow::Result<()> {
+async fn top(mut args: TopArgs) -> anyhow::Result<()> {
+    args.by = once(&args.by);
     ensure!(!args.by.is_empty(), "nothing tells rows apart: name columns by --by, such as --by node");
     let place = Place::parse(&args.place)?;
     if args.selected.sql {
@@ -167,7 +186,7 @@ async fn top(args: TopArgs) -> anyhow::Result<()> {
         Ok((store, rows, balance))
     })
     .await?;
-    check_selected(&balance)?;
+    check_selected(&balance, !rows.is_empty(), store.sources.filter.as_ref())?;
     let selected: f64 = rows.iter().map(|row| row.joules).sum();
     let tells_time = tells_time(&args.selected, rows.iter().map(|row| row.seconds));
     // Of a machine it is known what its meters counted; of a rank or pod only what its functions took.
@@ -178,7 +197,10 @@ async fn top(args: TopArgs) -> anyhow::Result<()> {
     {
         rows.push(ask::Group { by, ..ask::Group::default() });
     }
-    let of = |row: &ask::Group| measured.get(&row.by).copied().unwrap_or_default();
+    for row in &mut rows {
+        row.methods = row.methods.and(measured.get(&row.by).map(|(_, methods)| *methods).unwrap_or_default());
+    }
+    let of = |row: &ask::Group| measured.get(&row.by).map(|(joules, _)| *joules).unwrap_or_default();
     rows.sort_by(|a, b| {
         (of(b), b.joules).partial_cmp(&(of(a), a.joules)).unwrap_or(std::cmp::Ordering::Equal)
     });
@@ -187,23 +209,28 @@ async fn top(args: TopArgs) -> anyhow::Result<()> {
     let kinds = doubt::kinds(&balance);
     let columns =
         ["joules", "stderr_joules", "share", "cpu_watts", "cpu_seconds", "samples"].map(str::to_owned);
-    let columns = first.into_iter().chain(columns).chain(headings(&args.by)).collect();
+    let columns = first.into_iter().chain(columns).chain(headings(&args.by));
+    let columns = columns.chain(method_heading(&args.by)).collect();
     let known = |seconds: f64| tells_time.then_some(seconds);
+    let whole = whole(&balance, selected);
+    let note = no_watts(whole.methods, rows.iter().map(|row| row.methods)).filter(|_| tells_time);
     let cells = |row: ask::Group| {
         let measured = of_machines.then(|| Cell::Joules(of(&row)));
         let figures = [
             Cell::Joules(row.joules),
             Cell::Error(row.doubt.error(kinds)),
             share(row.joules, selected),
-            watts(row.joules, known(row.seconds)),
+            watts(row.joules, known(row.seconds), row.methods),
             Cell::Seconds(known(row.seconds)),
             Cell::Count(tells_time.then_some(row.samples)),
         ];
-        measured.into_iter().chain(figures).chain(row.by.into_iter().map(Cell::Text)).collect()
+        let method = method_heading(&args.by).map(|_| Cell::Method(row.methods));
+        let names = row.by.into_iter().map(Cell::Text);
+        measured.into_iter().chain(figures).chain(names).chain(method).collect()
     };
     let rows = rows.into_iter().map(cells).collect();
-    let balances = vec![("", whole(&balance, selected))];
-    output::write(&Answer { columns, rows, cut, balances, warnings: store.warnings }, args.rows.format)
+    let balances = vec![("", whole)];
+    output::write(&Answer { columns, rows, cut, balances, warnings: store.warnings, note }, args.rows.format)
 }
 
 /// Where rows are nodes, but a node's name is of several machines.
@@ -212,9 +239,9 @@ fn shared_names(balance: &[Row], by: &[Dimension]) -> Option<String> {
     (is_by("node") && !is_by("boot")).then(|| balance::shared_names(balance.iter()))?
 }
 
-/// What was measured, by columns of the balance.
-fn by_machine(balance: &[Row], by: &[Dimension]) -> BTreeMap<Vec<String>, f64> {
-    let mut measured: BTreeMap<Vec<String>, f64> = BTreeMap::new();
+/// What was measured or estimated, by columns of the balance.
+fn by_machine(balance: &[Row], by: &[Dimension]) -> BTreeMap<Vec<String>, (f64, Methods)> {
+    let mut measured: BTreeMap<Vec<String>, (f64, Methods)> = BTreeMap::new();
     for row in balance {
         let value = |dimension: &Dimension| {
             let value = match dimension.column() {
@@ -224,7 +251,9 @@ fn by_machine(balance: &[Row], by: &[Dimension]) -> BTreeMap<Vec<String>, f64> {
             };
             dimension.title(value)
         };
-        *measured.entry(by.iter().map(value).collect()).or_default() += row.balance.measured.as_joules();
+        let (joules, methods) = measured.entry(by.iter().map(value).collect()).or_default();
+        *joules += row.balance.measured.as_joules();
+        *methods = methods.and(Methods::of(&row.method));
     }
     measured
 }
@@ -256,8 +285,11 @@ async fn diff(args: DiffArgs) -> anyhow::Result<()> {
     };
     let (old_rows, old_balance, mut warnings) = asked(&older, args.old.as_ref()).await?;
     let (new_rows, new_balance, new_warnings) = asked(newer, args.new.as_ref()).await?;
-    for (balance, side, option) in [(&old_balance, "older", "--old"), (&new_balance, "newer", "--new")] {
-        if balance.is_empty() {
+    for (balance, rows, condition, side, option) in [
+        (&old_balance, &old_rows, &args.old, "older", "--old"),
+        (&new_balance, &new_rows, &args.new, "newer", "--new"),
+    ] {
+        if balance.is_empty() || (rows.is_empty() && condition.is_some()) {
             warnings.push(format!(
                 "nothing is on the {side} side: no window has samples of which {option} holds"
             ));
@@ -265,11 +297,15 @@ async fn diff(args: DiffArgs) -> anyhow::Result<()> {
     }
     let kinds = doubt::kinds(&old_balance).max(doubt::kinds(&new_balance));
     let mut both: BTreeMap<(String, String), [(f64, Doubt); 2]> = BTreeMap::new();
+    let mut methods: BTreeMap<(String, String), Methods> = BTreeMap::new();
     let mut sums = [0.0; 2];
     for (side, rows) in [old_rows, new_rows].into_iter().enumerate() {
         for row in rows {
             sums[side] += row.own;
-            let (joules, doubt) = &mut both.entry((row.name, row.module)).or_default()[side];
+            let key = (row.name, row.module);
+            let of_both = methods.entry(key.clone()).or_default();
+            *of_both = of_both.and(row.methods);
+            let (joules, doubt) = &mut both.entry(key).or_default()[side];
             *joules += row.own;
             doubt.add(row.doubt);
         }
@@ -285,11 +321,12 @@ async fn diff(args: DiffArgs) -> anyhow::Result<()> {
     let mut rows: Vec<_> = both.into_iter().collect();
     rows.sort_by(|(_, a), (_, b)| difference(*b).abs().total_cmp(&difference(*a).abs()));
     let cut = cut(&mut rows, args.rows.limit);
-    let columns = ["difference", "stderr_joules", "change", "old_joules", "new_joules", "function", "module"]
-        .map(str::to_owned)
-        .to_vec();
-    let cells = |((name, module), both): ((String, String), [(f64, Doubt); 2])| {
+    let figures = ["difference", "stderr_joules", "change", "old_joules", "new_joules"];
+    let columns = figures.into_iter().chain(["function", "module", "method"]).map(str::to_owned).collect();
+    let cells = |(key, both): ((String, String), [(f64, Doubt); 2])| {
         let by = difference(both);
+        let methods = methods.get(&key).copied().unwrap_or_default();
+        let (name, module) = key;
         let [(old, mut doubt), (new, of_new)] = both;
         doubt = doubt.scaled(scale);
         doubt.add(of_new);
@@ -301,6 +338,7 @@ async fn diff(args: DiffArgs) -> anyhow::Result<()> {
             Cell::Joules(new),
             Cell::Text(name),
             Cell::Text(module),
+            Cell::Method(methods),
         ]
     };
     let rows = rows.into_iter().map(cells).collect();
@@ -310,7 +348,7 @@ async fn diff(args: DiffArgs) -> anyhow::Result<()> {
             warnings.push(warning);
         }
     }
-    output::write(&Answer { columns, rows, cut, balances, warnings }, args.rows.format)
+    output::write(&Answer { columns, rows, cut, balances, warnings, note: None }, args.rows.format)
 }
 
 /// What is drawn, and where to: the file's ending tells the one, or the other its usual file.
@@ -331,7 +369,8 @@ fn picture(args: &FlamegraphArgs) -> anyhow::Result<(Picture, PathBuf)> {
     Ok((format, args.output.clone().unwrap_or_else(|| usual.into())))
 }
 
-async fn draw(args: FlamegraphArgs) -> anyhow::Result<()> {
+async fn draw(mut args: FlamegraphArgs) -> anyhow::Result<()> {
+    args.by = once(&args.by);
     let place = Place::parse(&args.place)?;
     let (format, path) = picture(&args)?;
     if args.selected.sql {

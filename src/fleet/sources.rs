@@ -120,12 +120,17 @@ impl Sources {
 
     /// The samples that are selected.
     pub fn samples(&self, columns: &str) -> String {
+        self.samples_of(columns, self.filter.as_ref())
+    }
+
+    /// Samples of which this holds in place of the selection's own condition.
+    pub fn samples_of(&self, columns: &str, filter: Option<&Filter>) -> String {
         let mut conditions = self.counted("time");
         conditions.push(match &self.domain {
             Some(domain) => format!("domain = {}", self.dialect.text(domain)),
             None => "is_top = 1".to_owned(),
         });
-        conditions.extend(self.filter.iter().map(|filter| format!("({})", filter.sql(self.dialect))));
+        conditions.extend(filter.map(|filter| format!("({})", filter.sql(self.dialect))));
         if !self.unfinished.is_empty() {
             let ids: Vec<String> = self.unfinished.iter().map(i64::to_string).collect();
             conditions.push(format!("recording NOT IN ({})", ids.join(", ")));

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use eprof::profile::Balance;
 use eprof::units::Joules;
 
 use crate::args::{Reached, Selected};
 use crate::balance::{self, Row, Sum};
-use crate::does_not_add_up::DoesNotAddUp;
+use crate::does_not_add_up::{DoesNotAddUp, WindowsRemoved};
 use crate::engine::Engine;
 use crate::filter::Filter;
 use crate::place::Place;
@@ -46,11 +46,11 @@ impl Store {
             let sql = store.sources.pushes("MAX(push)", "");
             store.sources.last_push = store.ask(&sql).await?.ints()?.first().copied();
         }
-        store.sources.has_errors = store.has_errors().await?;
+        store.sources.has_errors = store.has_errors().await.map_err(|error| of(place, error))?;
         // Where nothing was asked of, all adds up.
         store.check().await.map_err(|error| match error.is::<DoesNotAddUp>() {
             true => error.context(format!("{place} does not add up")),
-            false => error.context(place.to_string()),
+            false => of(place, error),
         })?;
         store.check_domain()?;
         Ok(store)
@@ -60,8 +60,10 @@ impl Store {
     /// is missing: where the question fails, one of a column that all tables have tells whether the place answers at all.
     async fn has_errors(&self) -> anyhow::Result<bool> {
         let probe = self.sources.probe_of_samples("chance");
-        if self.ask(&probe).await.is_ok() {
-            return Ok(true);
+        match self.ask(&probe).await {
+            Ok(_) => return Ok(true),
+            Err(error) if error.is::<WindowsRemoved>() => return Err(error),
+            Err(_) => {}
         }
         self.ask(&self.sources.probe_of_samples("joules")).await?;
         Ok(self.ask(&probe).await.is_ok())
@@ -144,21 +146,23 @@ impl Store {
         Ok(self.ask(&sql).await?.doubles()?.iter().sum())
     }
 
-    /// The rows of the balance that the selection is a part of: those of which the condition holds, or if it asks what no
-    /// balance tells, those of recordings with such samples.
+    /// The rows of the balance that the selection is a part of: those of windows of which the condition holds as far as it is of
+    /// windows as a whole, or if it asks what no balance tells, those of windows with such samples. What samples are selected
+    /// within windows changes nothing of what these measured.
     pub async fn balance_of_selected(&self) -> anyhow::Result<Vec<Row>> {
         let is_of_domain = |row: &Row| match &self.sources.domain {
             Some(domain) => row.domain == *domain,
             None => row.is_top,
         };
         // A machine's other domains are there, too, though a function may have spent nothing of them.
-        let recordings: Option<BTreeSet<i64>> = match &self.sources.filter {
+        let of_windows = self.sources.filter.as_ref().and_then(Filter::of_windows);
+        let recordings: Option<BTreeSet<i64>> = match &of_windows {
             None => None,
             Some(filter) => {
                 let rows = if filter.is_of_balance() {
                     self.sources.filtered_balance("recording", filter)
                 } else {
-                    self.sources.samples("recording")
+                    self.sources.samples_of("recording", of_windows.as_ref())
                 };
                 let mut columns = self.ask(&format!("SELECT DISTINCT recording FROM {rows}")).await?;
                 Some(columns.ints()?.into_iter().collect())
@@ -167,6 +171,11 @@ impl Store {
         let is_asked = |row: &Row| recordings.as_ref().is_none_or(|known| known.contains(&row.recording));
         Ok(self.balance.iter().filter(|row| is_of_domain(row) && is_asked(row)).cloned().collect())
     }
+}
+
+/// An error with the place that it is of, where it does not name that itself.
+fn of(place: &Place, error: anyhow::Error) -> anyhow::Error {
+    if error.is::<WindowsRemoved>() { error } else { error.context(place.to_string()) }
 }
 
 /// Windows are taken whole.

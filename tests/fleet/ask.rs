@@ -16,6 +16,7 @@ mod engines;
 #[path = "../cli/report/recording.rs"]
 mod recording;
 mod servers;
+mod told;
 
 const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cli/report/parquet.py");
 const NODES: u32 = 8;

@@ -2,16 +2,16 @@
 
 mod clickhouse;
 mod embedded;
+mod folder;
 mod sail;
 mod version;
-
-use anyhow::Context;
 
 use self::clickhouse::ClickHouse;
 use self::embedded::Embedded;
 pub use self::embedded::check_files;
 use self::sail::Sail;
 use crate::args::Reached;
+use crate::does_not_add_up::{DoesNotAddUp, WindowsRemoved};
 use crate::place::Place;
 use crate::rows::Columns;
 
@@ -48,6 +48,10 @@ impl Engine {
             Self::ClickHouse(server) => server.ask(sql),
             Self::Sail(server) => server.ask(sql).await,
         };
-        answer.with_context(|| format!("cannot ask: {sql}"))
+        // What is asked is pages of SQL.
+        answer.map_err(|error| match error.is::<WindowsRemoved>() || error.is::<DoesNotAddUp>() {
+            true => error,
+            false => error.context("the tables give no answer (--sql prints what is asked)"),
+        })
     }
 }
