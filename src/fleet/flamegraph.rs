@@ -7,7 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use eprof::label::Label;
-use inferno::flamegraph::{self, Options};
+use inferno::flamegraph::color::{BackgroundColor, Color};
+use inferno::flamegraph::{self, Options, TextTruncateDirection};
 
 use crate::args::Picture;
 use crate::ask::Stack;
@@ -39,6 +40,9 @@ pub fn write(stacks: &[Stack], whole: &Whole, format: Picture, path: &Path) -> a
             };
             options.count_name = unit.to_owned();
             options.factor = 1.0 / microjoules;
+            // As eprof draws one machine's: a name begins with what tells it apart, and yellow is a color of frames.
+            options.text_truncate_direction = TextTruncateDirection::Right;
+            options.bgcolors = Some(BackgroundColor::Flat(Color { r: 255, g: 255, b: 255 }));
             flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut picture)
                 .context("cannot draw")?;
         }
