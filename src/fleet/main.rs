@@ -41,6 +41,7 @@ mod rows;
 mod run;
 mod sources;
 mod store;
+mod waiting;
 mod when;
 
 fn main() -> ExitCode {

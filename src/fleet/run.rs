@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
+use eprof::label::Label;
 use eprof::units::Joules;
 
 use crate::again::Attempts;
@@ -19,6 +20,7 @@ use crate::filter::Filter;
 use crate::method::Methods;
 use crate::place::Place;
 use crate::store::Store;
+use crate::waiting::Waiting;
 use crate::{engine, flamegraph, output};
 
 /// Answers.
@@ -36,6 +38,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// Asks again as long as that may help.
 async fn settled<T>(place: &Place, ask: impl AsyncFn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let _waiting = Waiting::shown(format!("asking {}", Label::new(&place.to_string())));
     let mut attempts = Attempts::at(place);
     loop {
         let error = match ask().await {
