@@ -60,7 +60,7 @@ struct Scratch {
     own: Vec<f64>,
     /// Measured joules per model joule.
     factor: Vec<f64>,
-    /// What the recorder's CPU time stands for, in joules.
+    /// What the recorder took by its share of the time in which CPUs were busy, in joules, where its samples are to tell that.
     of_recorder: Vec<f64>,
     /// By domain: counts of each event, and then what they and the bucket's length are as a share of the
     /// bucket's sum.
@@ -420,21 +420,24 @@ impl Attributor {
 
             let own = self.scratch.own[index];
             let running = self.running(index);
-            let charged = self.domains[index].other_time.charge(start, end, running);
-            // A nanosecond of others is taken to cost as much as one of the program's own.
-            let per_nanosecond = self.domains[index].cost_of_time(own, running);
+            let other_time = &mut self.domains[index].other_time;
             let (others, recorder) = match self.others_are_sampled {
                 true => (0.0, 0.0),
-                false => (charged.0 * per_nanosecond, charged.1 * per_nanosecond),
+                false => other_time.charge(start, end, running),
             };
-            self.scratch.of_recorder[index] = 0.0;
+            self.scratch.of_recorder[index] = match self.others_are_sampled {
+                true => dynamic.as_joules() * other_time.recorders_share(start, end),
+                false => 0.0,
+            };
+            // A nanosecond of others is taken to cost as much as one of the program's own.
+            let per_nanosecond = self.domains[index].cost_of_time(own, running);
+            let (others, recorder) = (others * per_nanosecond, recorder * per_nanosecond);
             let total = own + others + recorder;
             self.scratch.factor[index] = 0.0;
             let is_idle = self.domains[index].is_next_to_nothing(total, span);
             if total > 0.0 && !is_idle {
                 let factor = dynamic.as_joules() / total;
                 self.scratch.factor[index] = factor;
-                self.scratch.of_recorder[index] = charged.1 * per_nanosecond * factor;
                 let shares = &mut self.scratch.shares[index * self.parameters..][..self.parameters];
                 if let Some((constant, events)) = shares.split_last_mut() {
                     events.iter_mut().for_each(|count| *count /= total);

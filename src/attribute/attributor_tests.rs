@@ -261,9 +261,11 @@ fn of_what_is_lost_the_recorders_cpu_time_tells_its_part() {
     };
     attributor.reading(0, at(0), Joules::ZERO);
     attributor.cpu_times(at(0), &times(0, 0), &[]);
-    for (cpu, charge) in [(0, Charge::Cell(0)), (1, Charge::Lost)] {
-        attributor.quantum(Quantum { charge, ..quantum(0, 100, cpu, 100_000_000, 0) });
-    }
+    attributor.quantum(quantum(0, 100, 0, 100_000_000, 0));
+    // What is lost is told as samples, without the time that they would have stood for.
+    let lost =
+        Quantum { charge: Charge::Lost, running: Nanoseconds::ZERO, ..quantum(0, 100, 1, 100_000_000, 0) };
+    attributor.quantum(lost);
     attributor.cpu_times(at(100), &times(30, 100), &[]);
     attributor.reading(0, at(100), Joules::from_joules(20.0));
     let balance = attributor.finish().balances[0];

@@ -93,6 +93,14 @@ impl OtherTime {
         (new, recorder)
     }
 
+    /// The recorder's share of the time that these CPUs were busy in the interval, 0 to 1. Nothing before it is asked for any more.
+    pub fn recorders_share(&mut self, start: Timestamp, end: Timestamp) -> f64 {
+        let (before, after) = (self.at(start), self.at(end));
+        self.forget_before(start);
+        let (busy, recorder) = (after.busy - before.busy, after.recorder - before.recorder);
+        if busy > 0.0 { (recorder / busy).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
     /// What the readings around a moment say of it; behind the last one, as where a recorder was killed, it went on as it was.
     fn at(&self, time: Timestamp) -> Moment {
         let next = self.points.partition_point(|point| point.time < time);
