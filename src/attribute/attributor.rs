@@ -500,12 +500,8 @@ impl Attributor {
         let [other_processes, recorder, lost] = self.by_cell.not_cells();
         for (index, balance) in self.result.balances.iter_mut().enumerate() {
             // Where the recorder is sampled like all others, its samples are lost like theirs. But its CPU time is known.
-            let missing = match self.others_are_sampled {
-                true => {
-                    (self.scratch.of_recorder[index] - recorder[index]).max(0.0).min(lost[index].max(0.0))
-                }
-                false => 0.0,
-            };
+            let missing =
+                (self.scratch.of_recorder[index] - recorder[index]).max(0.0).min(lost[index].max(0.0));
             balance.other_processes += Joules::from_joules(other_processes[index]);
             balance.recorder += Joules::from_joules(recorder[index] + missing);
             balance.lost += Joules::from_joules(lost[index] - missing);

@@ -30,7 +30,7 @@ use super::new_file::keep_inputs;
 use super::output::{say, warn};
 use super::progress_line::ProgressLine;
 
-mod environment;
+pub(super) mod environment;
 mod output_name;
 mod sharing;
 mod unrecorded;

@@ -16,6 +16,7 @@ use super::Outcome;
 use super::meters::MeterArgs;
 use super::output::{on_stderr, say, warn, write_to};
 use super::progress_line::ProgressLine;
+use super::record::environment::variable;
 use super::record::seconds;
 
 const EXAMPLES: &str = "Examples:
@@ -113,7 +114,6 @@ pub fn run(args: StatArgs) -> Outcome {
         );
     }
     commands.extend(args.vs.as_deref().map(command_line).transpose()?);
-    let variable = |name: &str| std::env::var(name).ok();
     if subject == Subject::Programs && Job::has_ranks(variable) {
         let rank =
             Job::of_environment(variable).rank.map_or_else(|| "a rank".into(), |rank| format!("rank {rank}"));

@@ -114,27 +114,24 @@ impl Engine {
         Footprint { symbols, ..of_windows }
     }
 
-    /// The next window that is complete with what has been written; `None` until more is. Of what was written no more is read
-    /// than the window needs, so that one window at a time is in memory, however many there are to catch up with.
+    /// The next window that is complete with what has been written; `None` until more is. Where the recorder `has_ended`, what is
+    /// left is the last one. Of what was written no more is read than the window needs, so that one window at a time is in
+    /// memory, however many there are to catch up with.
     ///
     /// # Errors
     /// A file that cannot be read as it was written.
-    pub fn next_window(&mut self) -> Result<Option<Window>, LiveError> {
+    pub fn next_window(&mut self, has_ended: bool) -> Result<Option<Window>, LiveError> {
         loop {
             if let Some(cut) = self.windows.as_mut().map_or(Ok(None), Windows::next_window)? {
                 return Ok(Some(self.analyze(cut)));
             }
             if !self.take()? {
-                return Ok(None);
+                return if has_ended { self.last_window() } else { Ok(None) };
             }
         }
     }
 
-    /// What is left when the recorder has ended and [`Engine::next_window`] gives nothing any more.
-    ///
-    /// # Errors
-    /// As [`Engine::next_window`].
-    pub fn finish(&mut self) -> Result<Option<Window>, LiveError> {
+    fn last_window(&mut self) -> Result<Option<Window>, LiveError> {
         let last = self.windows.as_mut().map_or(Ok(None), Windows::finish)?;
         Ok(last.map(|cut| self.analyze(cut)))
     }

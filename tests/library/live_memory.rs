@@ -255,7 +255,7 @@ impl Watcher {
     fn watch(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.stream.next();
-            while let Some(window) = self.engine.next_window().expect("as it was written") {
+            while let Some(window) = self.engine.next_window(false).expect("as it was written") {
                 for (by, totals) in
                     [(Grouping::Function, &mut self.by_function), (Grouping::Process, &mut self.by_process)]
                 {

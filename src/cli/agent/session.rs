@@ -127,15 +127,12 @@ fn follow(
             // Asked first: what was written until then is seen below.
             let is_last = ended.load(std::sync::atomic::Ordering::SeqCst);
             let looked = Instant::now();
-            while let Some(window) = engine.next_window()? {
+            while let Some(window) = engine.next_window(is_last)? {
                 if pipeline.take(&window, engine.is_full()) && !is_last {
                     request.stop(ANEW);
                 }
             }
             if is_last {
-                if let Some(window) = engine.finish()? {
-                    pipeline.take(&window, engine.is_full());
-                }
                 return Ok(());
             }
             if request.take_hang_up() && pipeline.reload() {

@@ -1,6 +1,6 @@
 //! What launchers tell by environment variables.
 
 /// The value of an environment variable.
-pub(super) fn variable(name: &str) -> Option<String> {
+pub(in crate::cli) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

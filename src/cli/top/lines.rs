@@ -34,11 +34,7 @@ pub fn run(
         // Asked first: what was written until then is seen below.
         let is_last = shared.is_recorded();
         while !enough(&history) {
-            let window = match engine.next_window()? {
-                None if is_last => engine.finish()?,
-                window => window,
-            };
-            let Some(window) = window else { break };
+            let Some(window) = engine.next_window(is_last)? else { break };
             history.push(window)?;
             if let Some(picture) = history.picture(Span::Last, Order::Watts) {
                 write(&history, &picture, rows, &mut out)?;

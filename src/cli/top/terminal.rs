@@ -105,11 +105,7 @@ impl Session<'_> {
             // Asked first: what was written until then is seen below.
             let is_last = self.shared.is_recorded();
             let mut is_new = false;
-            while let Some(window) = self.engine.next_window()? {
-                self.history.push(window)?;
-                is_new = true;
-            }
-            if let Some(window) = if is_last { self.engine.finish()? } else { None } {
+            while let Some(window) = self.engine.next_window(is_last)? {
                 self.history.push(window)?;
                 is_new = true;
             }
