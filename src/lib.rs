@@ -35,6 +35,7 @@
 //!   pattern *               ->
 //!   numerics *              ->
 //!   tables *                ->
+//!   threads                 ->
 //!   eprof-cupti-injection   ->
 //!   perf-data               ->
 //!   units *                 -> perf-data
@@ -48,7 +49,7 @@
 //!   merge *                 -> units hardware identity profile
 //!   timeline *              -> perf-data units profile
 //!   attribute *             -> units hardware recording profile
-//!   symbolize               -> units profile
+//!   symbolize               -> threads units profile
 //!   text_profile            -> units profile timeline symbolize
 //!   gpu *                   -> markup numerics tables units
 //!   meter                   -> units hardware machine process gpu
@@ -66,9 +67,9 @@
 //!   calibrate               -> numerics units hardware machine process power_model meter measure
 //!   verify                  -> label numerics hardware recording machine process power_model profile
 //!                              symbolize meter analyze report measure calibrate
-//!   cli                     -> label pattern numerics tables perf-data units hardware identity recording machine
-//!                              process power_model profile merge timeline symbolize text_profile gpu meter
-//!                              analyze record report push live tune stat measure calibrate verify
+//!   cli                     -> label pattern numerics tables threads perf-data units hardware identity recording
+//!                              machine process power_model profile merge timeline symbolize text_profile gpu
+//!                              meter analyze record report push live tune stat measure calibrate verify
 //!   main                    -> cli
 //!   eprof-fleet             -> label pattern units identity machine profile analyze report push
 //! ```
@@ -126,6 +127,7 @@ mod markup;
 pub mod numerics;
 pub mod pattern;
 pub mod tables;
+pub mod threads;
 pub mod units;
 
 pub mod machine;

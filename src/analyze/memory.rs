@@ -47,8 +47,21 @@ impl MemoryLimit {
     /// The limit of each of so many analyses that are kept at the same time, when together they may take this. What an
     /// analysis takes beside its tables is given back before the next one begins.
     pub fn shared_by(self, analyses: usize) -> Self {
-        let tables = self.0.saturating_sub(BESIDE_TABLES);
-        Self(self.0 - tables + tables / analyses.max(1))
+        self.shared_by_some_at_once(analyses, 1)
+    }
+
+    /// The same where `at_once` analyses are made at the same time.
+    fn shared_by_some_at_once(self, analyses: usize, at_once: usize) -> Self {
+        let tables = self.0.saturating_sub(BESIDE_TABLES.saturating_mul(at_once));
+        Self(BESIDE_TABLES.min(self.0).saturating_add(tables / analyses.max(1)))
+    }
+
+    /// The limit of each of so many analyses that are kept at the same time, and how many of them may be made at the same time:
+    /// an eighth of the memory is for what these take beside their tables. The limit is the same on machines of few and
+    /// of many CPUs.
+    pub fn shared_at_once(self, analyses: usize) -> (Self, usize) {
+        let at_once = (self.0 / 8 / BESIDE_TABLES).clamp(1, analyses.max(1));
+        (self.shared_by_some_at_once(analyses, at_once), at_once)
     }
 
     /// What the tables of a whole profile may take, with call stacks or without.
@@ -152,5 +165,11 @@ mod tests {
         assert_eq!(limit.of_sums() >> 20, 150);
         assert_eq!(limit.shared_by(3).bytes() >> 20, 140);
         assert_eq!((limit.shared_by(0), limit.shared_by(1)), (limit, limit));
+        // An eighth of it is no more than one analysis needs; of 1280 MiB four can be made at once, and 1120 are for tables.
+        assert_eq!(limit.shared_at_once(3), (limit.shared_by(3), 1));
+        let large = MemoryLimit::from_bytes(1280 << 20).expect("enough");
+        let (of_each, at_once) = large.shared_at_once(10);
+        assert_eq!((of_each.bytes() >> 20, at_once), (40 + 112, 4));
+        assert_eq!(large.shared_at_once(2).1, 2);
     }
 }

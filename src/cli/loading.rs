@@ -51,6 +51,21 @@ pub struct Loaded<A = Box<dyn ProfileParts>> {
     pub symbolizer: Symbolizer,
 }
 
+/// How a recording is read.
+pub(super) struct Reading<'m> {
+    pub memory: MemoryLimit,
+    /// They were read by recorders of the same machine.
+    pub meters: &'m NodeMeters,
+    /// Others are read at the same time: this one has so many threads, and shows nothing of how far it is.
+    pub beside_others: Option<usize>,
+}
+
+impl Reading<'_> {
+    fn shows(&self, progress: impl FnOnce() -> WorkProgress) -> Option<WorkProgress> {
+        self.beside_others.is_none().then(progress)
+    }
+}
+
 /// What a recording was made to.
 pub(super) enum Found {
     Recording(Box<Analysis>),
@@ -68,8 +83,11 @@ impl Loaded {
 impl InputArgs {
     /// Reads any recording with the same options, within so much memory.
     pub fn load_file(&self, path: &Path, needed: Needed, memory: MemoryLimit) -> anyhow::Result<Loaded> {
-        let Loaded { analysis, symbols, subject, verified, started, events, symbolizer } =
-            self.read(path, needed, memory, &NodeMeters::default())?;
+        let Loaded { analysis, symbols, subject, verified, started, events, symbolizer } = self.read(
+            path,
+            needed,
+            &Reading { memory, meters: &NodeMeters::default(), beside_others: None },
+        )?;
         let name = (path != Path::new("-")).then(|| path.display().to_string());
         let analysis: Box<dyn ProfileParts> = match analysis {
             Found::Recording(mut analysis) => {
@@ -81,29 +99,29 @@ impl InputArgs {
         Ok(Loaded { analysis, symbols, subject, verified, started, events, symbolizer })
     }
 
-    /// Reads a recording, or what another tool printed. `meters` were read by recorders of the same machine.
+    /// Reads a recording, or what another tool printed.
     pub(super) fn read(
         &self,
         path: &Path,
         needed: Needed,
-        memory: MemoryLimit,
-        meters: &NodeMeters,
+        reading: &Reading<'_>,
     ) -> anyhow::Result<Loaded<Found>> {
         let mut recording = match open_any(path)? {
             Opened::Recording(recording) => recording,
-            Opened::Other(text) => return self.read_text(path, text, needed),
+            Opened::Other(text) => return self.read_text(path, text, needed, reading),
         };
-        let lending = meters.lend_to(&mut recording);
+        let lending = reading.meters.lend_to(&mut recording);
         let recording: Arc<Recording> = Arc::from(recording);
         let mut options = self.analyze_options(&recording, path, needed)?;
         let mut symbolize = self.symbolize_options(&recording, needed);
+        (options.threads, symbolize.threads) = (reading.beside_others, reading.beside_others);
         options.functions = self.functions(&recording, path, needed, &symbolize);
         let has_kernel_code =
             |attr: &EventAttr| attr.samples(sample_type::IP) && !attr.has(flag::EXCLUDE_KERNEL);
         let has_kernel_code = recording.events().iter().any(|event| has_kernel_code(&event.attr));
         let kernel_list = has_kernel_code.then(|| KernelListAhead::begin(&symbolize)).flatten();
-        let progress = WorkProgress::reading(&recording);
-        let mut analysis = Analysis::new(&recording, &options, memory);
+        let progress = reading.shows(|| WorkProgress::reading(&recording));
+        let mut analysis = Analysis::new(&recording, &options, reading.memory);
         drop(progress);
         let profile = analysis.profile_mut();
         let metadata = recording.metadata();
@@ -135,8 +153,9 @@ impl InputArgs {
         // Beside what follows: a large file takes the kernel a while to unmap.
         let _ = thread::Builder::new().spawn(move || drop(recording));
         let mut symbolizer = Symbolizer::new(symbolize).with_kernel_list(kernel_list);
-        let progress =
-            WorkProgress::of(format!("finding the names of {} addresses", profile.addresses.len()));
+        let progress = reading.shows(|| {
+            WorkProgress::of(format!("finding the names of {} addresses", profile.addresses.len()))
+        });
         let symbols = symbolizer.symbolize(&profile.modules, &profile.addresses);
         drop(progress);
         profile.warnings.extend(symbols.warnings.iter().map(ToString::to_string));
@@ -156,9 +175,15 @@ impl InputArgs {
     }
 
     /// Reads what another tool printed.
-    fn read_text(&self, path: &Path, text: impl io::Read, needed: Needed) -> anyhow::Result<Loaded<Found>> {
+    fn read_text(
+        &self,
+        path: &Path,
+        text: impl io::Read,
+        needed: Needed,
+        reading: &Reading<'_>,
+    ) -> anyhow::Result<Loaded<Found>> {
         let options = TextOptions { cpus: needed.dimensions.cpus };
-        let _progress = WorkProgress::of(format!("reading {}", input_name(path)));
+        let _progress = reading.shows(|| WorkProgress::of(format!("reading {}", input_name(path))));
         let TextProfile { mut profile, symbols, cpus, .. } =
             text_profile::read(text, options).with_context(|| format!("cannot read {}", input_name(path)))?;
         if let Some(watts) = self.watts {

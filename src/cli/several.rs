@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
@@ -11,17 +13,22 @@ use eprof::profile::Profile;
 use eprof::recording::Recording;
 use eprof::recording::node_meters::{self, NodeMeters};
 use eprof::symbolize::{SymbolizeOptions, Symbolizer, Symbols};
+use eprof::threads::Threads;
 
 use super::input::InputArgs;
-use super::loading::{Found, Loaded};
+use super::loading::{Found, Loaded, Reading};
 use super::needed::Needed;
+use super::work_progress::WorkProgress;
 
 /// Why a file that cannot be read ends all of it.
 const NAMED: &str = "one of several recordings cannot be read, and without it the sums would be too low: leave it out if that is meant \
      (of a folder, files that do not begin as recordings are left out with a warning)";
 
+/// A profile, its names, and what was recorded.
+type OneOf = (Profile, Symbols, Option<String>);
+
 impl InputArgs {
-    /// Reads these recordings, one after the other; several become one.
+    /// Reads these recordings; several become one.
     pub fn load_all(&self, paths: &[PathBuf], needed: Needed, memory: MemoryLimit) -> anyhow::Result<Loaded> {
         match paths {
             [path] => self.load_file(path, needed, memory),
@@ -33,20 +40,22 @@ impl InputArgs {
         // Threads tell whose samples are of which recording. Each profile is there twice in the end, as it is and as
         // a part of the whole.
         let needed = Needed { dimensions: Dimensions { threads: true, ..needed.dimensions }, ..needed };
-        let memory = memory.shared_by(2 * paths.len());
-        let meters = node_meters(paths);
+        let (memory, at_once) = memory.shared_at_once(2 * paths.len());
+        let meters = &node_meters(paths);
+        let all: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         let (mut profiles, mut symbols, mut subjects) = (Vec::new(), Vec::new(), Vec::new());
-        for path in paths {
-            let (profile, of_one, subject) = self.read_one_of(paths.len(), path, needed, memory, &meters)?;
+        for (profile, of_one, subject) in self.read_at_once(at_once, &all, needed, memory, meters)? {
             profiles.push(profile);
             symbols.push(of_one);
             subjects.push(subject);
         }
         // Few share threads for a part of their time. These are read once more, so that not all are kept in time.
         let lacking = if needed.slices { Vec::new() } else { lacking_slices(&profiles) };
-        for at in lacking.into_iter().filter(|&at| paths[at].is_file()) {
-            let in_time = Needed { slices: true, ..needed };
-            let (profile, of_one, _) = self.read_one_of(paths.len(), &paths[at], in_time, memory, &meters)?;
+        let lacking: Vec<usize> = lacking.into_iter().filter(|&at| paths[at].is_file()).collect();
+        let again: Vec<&Path> = lacking.iter().map(|&at| all[at]).collect();
+        let in_time = Needed { slices: true, ..needed };
+        let again = self.read_at_once(at_once, &again, in_time, memory, meters)?;
+        for (at, (profile, of_one, _)) in lacking.into_iter().zip(again) {
             (profiles[at], symbols[at]) = (profile, of_one);
         }
         let merged = merge(profiles, if needed.slices { InTime::Told } else { InTime::LeftOut });
@@ -72,18 +81,50 @@ impl InputArgs {
         })
     }
 
-    /// One of so many recordings: its profile, names, and what was recorded.
+    /// Reads recordings, several at once, and gives them in order. The error is that of the first one that cannot be read;
+    /// what comes after it is not begun then.
+    fn read_at_once(
+        &self,
+        at_once: usize,
+        paths: &[&Path],
+        needed: Needed,
+        memory: MemoryLimit,
+        meters: &NodeMeters,
+    ) -> anyhow::Result<Vec<OneOf>> {
+        let cpus = Threads::new(None).count();
+        let at_once = at_once.min(cpus).min(paths.len()).max(1);
+        // Alone it has as many threads as it likes, as a single recording.
+        let beside_others = (at_once > 1).then(|| (cpus / at_once).max(1));
+        let done = Arc::new(AtomicUsize::new(0));
+        let progress = (at_once > 1).then(|| WorkProgress::reading_several(paths.len(), &done));
+        let first_failed = AtomicUsize::new(usize::MAX);
+        let results = Threads::new(Some(at_once)).map(paths.len(), |at| {
+            let reading = Reading { memory, meters, beside_others };
+            if at > first_failed.load(Ordering::Relaxed) {
+                return None;
+            }
+            let result = self.read_one_of(paths.len(), paths[at], needed, &reading);
+            if result.is_err() {
+                first_failed.fetch_min(at, Ordering::Relaxed);
+            }
+            done.fetch_add(1, Ordering::Relaxed);
+            Some(result)
+        });
+        drop(progress);
+        results.into_iter().flatten().collect()
+    }
+
+    /// One of so many recordings.
     fn read_one_of(
         &self,
         count: usize,
         path: &Path,
         needed: Needed,
-        memory: MemoryLimit,
-        meters: &NodeMeters,
-    ) -> anyhow::Result<(Profile, Symbols, Option<String>)> {
+        reading: &Reading<'_>,
+    ) -> anyhow::Result<OneOf> {
         let name = path.display().to_string();
         let Loaded { analysis, symbols, subject, .. } =
-            self.read(path, needed, memory, meters).map_err(|error| naming(error, &name)).context(NAMED)?;
+            self.read(path, needed, reading).map_err(|error| naming(error, &name)).context(NAMED)?;
         let mut profile = match analysis {
             Found::Text(profile) => *profile,
             Found::Recording(analysis) => match analysis.into_whole() {

@@ -1,6 +1,7 @@
 //! What is being done, on a terminal, where that takes long.
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
@@ -31,6 +32,12 @@ impl WorkProgress {
         Self::begin(move |_| {
             Read { bytes: recording.bytes_read(), of: recording.perf_data().size() }.to_string()
         })
+    }
+
+    /// How many of so many recordings were read.
+    pub fn reading_several(count: usize, done: &Arc<AtomicUsize>) -> Self {
+        let done = Arc::clone(done);
+        Self::begin(move |_| format!("reading, {} of {count} recordings", done.load(Ordering::Relaxed)))
     }
 
     /// Work of which nobody knows how much there is: what it is, and for how long it has gone on.

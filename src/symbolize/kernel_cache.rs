@@ -20,6 +20,7 @@ use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use memchr::{memchr, memrchr};
 
@@ -160,7 +161,10 @@ pub(crate) fn keep(folder: &Path, procfs: &Path, list: &[u8]) -> io::Result<()> 
     if fs::metadata(folder)?.uid() != own_user() {
         return Ok(());
     }
-    let part = folder.join(format!("{FILE_NAME}.{}", std::process::id()));
+    // Several threads may read recordings of this machine.
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let part = folder.join(format!("{FILE_NAME}.{}.{number}", std::process::id()));
     let written = write(&part, &format!("{TITLE}{boot} {start:016x} {end:016x}\n"), &symbols);
     written.and_then(|()| fs::rename(&part, folder.join(FILE_NAME))).inspect_err(|_| {
         let _ = fs::remove_file(&part);

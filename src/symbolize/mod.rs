@@ -51,7 +51,6 @@ mod symbol_name;
 mod symbol_table;
 mod symbolizer;
 mod symbols;
-mod threads;
 mod unit_limits;
 mod units;
 mod unwind;

@@ -17,8 +17,8 @@ use super::read_ahead::KernelListAhead;
 use super::source::{Origin, Origins, Source};
 use super::split_dwarf::DwoArena;
 use super::symbols::{FoundFrames, Item, SymbolWarning, Symbols, SymbolsBuilder};
-use super::threads::Threads;
 use crate::profile::{CodeAddress, Module, ModuleId, ModuleKind};
+use crate::threads::Threads;
 
 /// Turns addresses into functions, inlined frames and lines.
 #[derive(Debug)]

@@ -243,6 +243,36 @@ fn what_several_recordings_cannot_be_is_said() {
     said(&["report", "ranks/a.data", "ranks/b.data", "-o", "ranks/b.data"], "it is read");
 }
 
+/// With little memory one is read after the other, with much as many at once as there are CPUs.
+#[test]
+fn nothing_depends_on_how_many_are_read_at_once() {
+    let folder = ranks();
+    for (rank, boot) in (3..12).zip(["one", "two", "three"].into_iter().cycle()) {
+        let recorded =
+            Recorded { identity: Some(identity(boot, rank)), recorder: rank + 1, ..Recorded::default() };
+        recorded.write(&folder.path().join(format!("ranks/{rank}.data")));
+    }
+    let of = |arguments: &[&str]| {
+        ["64M", "8G"].map(|memory| folder.output(&[arguments, &["--memory", memory]].concat()))
+    };
+    for arguments in [
+        &["report", "ranks", "--by", "rank,function", "--limit", "0"][..],
+        &["report", "ranks", "--children"],
+        &["export", "ranks", "--format", "collapsed", "--by", "node,rank"],
+    ] {
+        let [one_by_one, at_once] = of(arguments);
+        assert_eq!(one_by_one, at_once, "{arguments:?}");
+    }
+    for name in ["first.data", "second.data"] {
+        std::fs::write(folder.path().join(name), b"PERFILE2 and no more").expect("writable");
+    }
+    for memory in ["64M", "8G"] {
+        let files = ["ranks/a.data", "first.data", "ranks/b.data", "second.data", "ranks/c.data"];
+        let error = folder.error(&[&["report", "--memory", memory], &files[..]].concat());
+        assert!(error.contains("first.data") && !error.contains("second.data"), "{error}");
+    }
+}
+
 #[test]
 fn recordings_that_do_not_say_where_they_come_from_are_read() {
     let folder = ranks();

@@ -6,23 +6,28 @@ use std::thread;
 
 /// A number of threads to use.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Threads(usize);
+pub struct Threads(usize);
 
 impl Threads {
     /// As many as wanted, or one for each CPU that this process may use.
-    pub(crate) fn new(wanted: Option<usize>) -> Self {
+    pub fn new(wanted: Option<usize>) -> Self {
         let available = || thread::available_parallelism().map_or(1, usize::from);
         Self(wanted.unwrap_or_else(available).max(1))
     }
 
+    /// How many there are.
+    pub fn count(self) -> usize {
+        self.0
+    }
+
     /// Results of `work` for 0..count, in order, from all threads.
-    pub(crate) fn map<T: Send>(self, count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    pub fn map<T: Send>(self, count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
         self.run(count, |indices| indices.map(|index| (index, work(index))).collect())
     }
 
     /// Runs `work` in each thread; it takes indices of 0..count until there are no more, and returns results by
     /// index, which come back in order.
-    pub(crate) fn run<T: Send>(
+    pub fn run<T: Send>(
         self,
         count: usize,
         work: impl Fn(&mut dyn Iterator<Item = usize>) -> Vec<(usize, T)> + Sync,
