@@ -50,6 +50,7 @@ mod table_options;
 mod tables_folder;
 mod top;
 mod tune;
+mod verbs_of_others;
 mod verify;
 mod view;
 mod work_progress;
@@ -114,7 +115,7 @@ enum Verb {
 
 /// Parses the arguments, runs the verb and reports an error once, on stderr.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| verbs_of_others::explained(error).exit());
     let paging = if cli.no_pager { Paging::Never } else { Paging::Auto };
     bus_error::explain();
     match limit_rights(&cli.verb).and_then(|()| run(cli.verb, paging)) {

@@ -1,9 +1,11 @@
 //! Passwords and tokens.
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::error::PushError;
+use crate::label::shell_word;
 use crate::process::privileges;
 
 /// No password or token is longer.
@@ -46,6 +48,21 @@ impl SecretSource {
         }
     }
 
+    /// Who else may read it, with the command that repairs that; `None` where nobody else may, or the file is not there, of
+    /// which reading it tells.
+    pub fn warning(&self) -> Option<String> {
+        const READABLE_BY_ALL: u32 = 0o004;
+        let Self::File(path) = self else { return None };
+        let is_open = path.metadata().is_ok_and(|file| file.mode() & READABLE_BY_ALL != 0);
+        let name = path.display();
+        is_open.then(|| {
+            format!(
+                "everybody on this machine may read the secret in {name}: chmod o= {}",
+                shell_word(&name.to_string())
+            )
+        })
+    }
+
     /// The secret as it is now. Line ends behind it do not belong to it.
     ///
     /// A file is read by its user's own rights: an eprof with capabilities that its user has not would else send files that
@@ -83,6 +100,8 @@ impl SecretSource {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -109,6 +128,25 @@ mod tests {
         }
         let said = SecretSource::File(folder.path().join("missing")).read().expect_err("missing").to_string();
         assert!(said.contains("cannot read") && said.contains("missing"), "{said}");
+    }
+
+    #[test]
+    fn a_file_that_everybody_may_read_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("my token");
+        std::fs::write(&file, "s3cret").expect("written");
+        let warning = |mode: u32| {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("changed");
+            SecretSource::File(file.clone()).warning()
+        };
+        assert_eq!((warning(0o600), warning(0o640)), (None, None));
+        let said = warning(0o644).expect("a warning");
+        assert!(
+            said.contains("chmod o= '") && said.contains("my token'") && !said.contains("s3cret"),
+            "{said}"
+        );
+        assert_eq!(SecretSource::File(folder.path().join("missing")).warning(), None);
+        assert_eq!(SecretSource::Variable("PATH").warning(), None);
     }
 
     #[test]

@@ -45,6 +45,19 @@ fn a_mistyped_option_is_no_program() {
 }
 
 #[test]
+fn verbs_of_other_tools_are_told_which_of_ours_do_their_work() {
+    for (verb, ours) in [("diff", "flamegraph --diff"), ("list", "doctor"), ("convert", "export")] {
+        let output = run(&[verb, "a.data"]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{verb}: {said}");
+        assert!(said.contains(&format!("unrecognized subcommand '{verb}'")) && said.contains(ours), "{said}");
+    }
+    // Where a verb is mistyped, the nearest is meant.
+    let said = stderr(&run(&["reprot"]));
+    assert!(said.contains("'report'") && !said.contains("does the work"), "{said}");
+}
+
+#[test]
 fn what_is_wrong_with_a_regular_expression_is_said_in_one_line() {
     for (line, option) in [
         (&["report", "--filter", "sort("][..], "--filter"),

@@ -119,13 +119,17 @@ pub fn take_model(run: &Run, root: &TempDir) -> bool {
 /// All six beside the truth: joules, not only shares.
 pub struct Comparison {
     rows: Vec<(Truth, Said)>,
+    /// All six in one row of a report, whose error is not that of six independent ones.
+    together: Said,
 }
 
 impl Comparison {
     /// Of one recording by a model; `printed` is what `phases` said at its end.
     pub fn new(printed: &str, recording: &Path, root: &Path, model: &str) -> Self {
         let row = |function: &&str| (truth(printed, function), said(recording, root, function, model));
-        Self { rows: FUNCTIONS.iter().map(row).collect() }
+        let rows = FUNCTIONS.iter().map(row).collect();
+        let together = said(recording, root, &format!("({})", FUNCTIONS.join("|")), model);
+        Self { rows, together }
     }
 
     /// Errors of the functions as shares of the truth.
@@ -143,8 +147,16 @@ impl Comparison {
 
     /// What all together were given, as a share of the truth.
     pub fn sum(&self) -> f64 {
-        let sum = |of: fn(&(Truth, Said)) -> f64| self.rows.iter().map(of).sum::<f64>();
-        sum(|(_, said)| said.joules) / sum(|(truth, _)| truth.joules)
+        self.rows.iter().map(|(_, said)| said.joules).sum::<f64>() / self.true_sum()
+    }
+
+    fn true_sum(&self) -> f64 {
+        self.rows.iter().map(|(truth, _)| truth.joules).sum()
+    }
+
+    /// Whether the bar of 95 % of all together holds the truth.
+    pub fn sum_held(&self) -> bool {
+        (self.together.joules - self.true_sum()).abs() <= 1.96 * self.together.std_error
     }
 
     /// How many bars of 95 % hold the truth.
@@ -170,10 +182,11 @@ impl Comparison {
             );
         }
         println!(
-            "mean {:.1}%, worst {:.1}%, sum {:.1}%, {} of 6 within 1.96 standard errors",
+            "mean {:.1}%, worst {:.1}%, sum {:.1}% ± {:.1}%, {} of 6 within 1.96 standard errors",
             self.mean() * 100.0,
             self.worst() * 100.0,
             self.sum() * 100.0,
+            self.together.std_error / self.true_sum() * 100.0,
             self.held()
         );
     }
