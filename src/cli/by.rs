@@ -16,9 +16,18 @@ pub fn tell_what_is_missing(dimensions: &[Dimension], profile: &Profile) {
     for dimension in dimensions {
         match dimension {
             Dimension::Cgroup => {
-                let of_threads = profile.threads.iter().any(|thread| thread.cgroup.is_some());
-                if !of_threads && !identities().any(|identity| identity.cgroup.is_some()) {
+                let of_threads: BTreeSet<&str> =
+                    profile.threads.iter().filter_map(|thread| thread.cgroup.as_deref()).collect();
+                if of_threads.is_empty() && !identities().any(|identity| identity.cgroup.is_some()) {
                     warn(["these samples do not tell their control groups: record with -a or --all-cgroups"]);
+                }
+                // As on machines whose services and containers are in other hierarchies of version 1.
+                let pids: BTreeSet<u32> = profile.threads.iter().map(|thread| thread.pid).collect();
+                if of_threads.iter().eq(&["/"]) && pids.len() > 1 {
+                    warn([
+                        "all samples are of the control group /: the kernel tells the groups of one hierarchy alone, that of \
+                           perf_event or version 2, and nothing is divided there (/proc/self/cgroup names all of them)",
+                    ]);
                 }
             }
             Dimension::Label(key) if !identities().any(|identity| identity.labels.get(key).is_some()) => {

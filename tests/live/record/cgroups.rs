@@ -153,6 +153,25 @@ fn joules_of_the_whole_machine_are_told_by_control_group() {
     }
 }
 
+/// Where processes are in no group of the hierarchy that events follow, as with services of version 1, one row says nothing.
+#[test]
+fn that_all_is_one_root_group_is_said() {
+    let folder = Folder::new();
+    if !can_record() || !tells_groups(&folder) {
+        return;
+    }
+    let programs = [start("spin:60000"), start("spin:60000")];
+    let pids = programs.each_ref().map(|program| program.id().to_string()).join(",");
+    let output =
+        folder.record(["--all-cgroups", "-p", &pids, "--duration", "0.5"]).output().expect("eprof runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let (_, by_group) = rows(&folder, &["--by", "cgroup"]);
+    let is_root = by_group.iter().all(|(name, _)| name == "/");
+    let report = eprof().args(["report", "--by", "cgroup"]).current_dir(folder.path()).output();
+    let said = stderr(&report.expect("eprof runs"));
+    assert_eq!(said.contains("of the control group /: "), is_root, "{by_group:?}: {said}");
+}
+
 /// The groups that samples tell by number, and the names of groups, as far as a recording goes by now.
 fn told(path: &Path) -> (BTreeSet<u64>, Vec<(u64, String)>) {
     let (mut numbers, mut named) = (BTreeSet::new(), Vec::new());
