@@ -181,8 +181,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MS", default_value_t = 10, hide = true)]
     meter_interval: u64,
 
-    /// Read the meters for so many milliseconds before the program starts, to learn what the machine draws at rest.
-    /// 0 leaves this out; after `eprof calibrate` it is not needed.
+    /// Read the meters for so many milliseconds before the program starts, to learn what the machine draws at rest; again, up to
+    /// three times, where anything else ran meanwhile. 0 leaves this out; after `eprof calibrate` it is not needed.
     #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(..=60_000))]
     rest: u64,
 

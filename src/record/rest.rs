@@ -24,23 +24,30 @@ const TICK: Nanoseconds = Nanoseconds::from_millis(10);
 const OF_A_BUSY_CPU: f64 = 0.5;
 /// What a machine draws at rest moves by about a per cent with its temperature in the minutes after.
 const STEADINESS: f64 = 0.01;
+/// Watched so many times at most, until nothing at all ran meanwhile.
+const MOST_TRIES: usize = 3;
 /// A meter that moves less often than this in the time says nothing.
 const FEWEST_REFRESHES: f64 = 10.0;
 
-/// Watches the meters of what was opened for `time`, and puts down what their domains draw. Does nothing where a
-/// calibration or an estimate says it, or where the target runs already.
+/// Watches the meters of what was opened for `time`, and puts down what their domains draw. Where anything ran meanwhile, it
+/// watches again, and the quietest time counts. Does nothing where a calibration or an estimate says it, or where the target
+/// runs already.
 pub fn watch(opened: &mut Opened, tasks: &TargetTasks, time: Duration, roots: &Roots) {
     let wants = |domain: &DomainInfo| can_rest(domain) && domain.static_power.is_none();
     if time.is_zero() || tasks.command().is_none() || !opened.domains.iter().any(wants) {
         return;
     }
     let Ok(mut cpu_times) = CpuTimesReader::open(roots) else { return };
-    let mut moment = || Some(Moment::of(&mut opened.meters, cpu_times.read().ok()?));
-    let Some(before) = moment() else { return };
-    std::thread::sleep(time);
-    let Some(after) = moment() else { return };
-    match before.busy_until(&after) {
-        Some(busy) => {
+    // Of all that is read the meters are read last and first: what else it takes is not in what they counted.
+    let once = || {
+        let cpus = cpu_times.read().ok()?;
+        let before = Moment::of(&mut opened.meters, cpus);
+        std::thread::sleep(time);
+        let after = Moment::of(&mut opened.meters, CpuTimes::default());
+        Some((before, Moment { cpus: cpu_times.read().ok()?, ..after }))
+    };
+    match quietest(once) {
+        Some((before, after, busy)) => {
             for (index, domain) in opened.domains.iter_mut().enumerate().filter(|(_, domain)| wants(domain)) {
                 domain.rest = before.power_until(&after, index, domain, busy);
             }
@@ -51,6 +58,23 @@ pub fn watch(opened: &mut Opened, tasks: &TargetTasks, time: Duration, roots: &R
                 .to_owned(),
         ),
     }
+}
+
+/// Of some times, that in which the least ran, from its beginning to its end, and how many CPUs were busy in it; `None` if none
+/// was a rest.
+fn quietest(mut once: impl FnMut() -> Option<(Moment, Moment)>) -> Option<(Moment, Moment, f64)> {
+    let mut best: Option<(Moment, Moment, f64)> = None;
+    for _ in 0..MOST_TRIES {
+        let (before, after) = once()?;
+        let Some(busy) = before.busy_until(&after) else { continue };
+        if best.as_ref().is_none_or(|(_, _, least)| busy < *least) {
+            best = Some((before, after, busy));
+        }
+        if busy == 0.0 {
+            break;
+        }
+    }
+    best
 }
 
 /// Whether no program's work is left in what the domain draws when CPUs are idle.
@@ -135,6 +159,31 @@ mod tests {
         assert!((rest.std_error.as_watts() / 15.0 - 0.01_f64.hypot(0.005)).abs() < 1e-9);
         assert_eq!(before.power_until(&after, 1, &domain(1), busy), None, "not read");
         assert_eq!(before.power_until(&after, 0, &domain(50), busy), None, "it moved four times");
+    }
+
+    #[test]
+    fn the_quietest_of_three_times_counts() {
+        // Busy milliseconds and joules of each time of 200 ms.
+        let watched = |times: &[(u64, f64)]| {
+            let mut times = times.iter();
+            let mut asked = 0;
+            let once = || {
+                let (busy, joules) = times.next()?;
+                asked += 1;
+                Some((moment(1000, [500, 700], 40.0), moment(1200, [500 + busy, 700], 40.0 + joules)))
+            };
+            let found = quietest(once);
+            let watts = found.map(|(before, after, busy)| {
+                let rest = before.power_until(&after, 0, &domain(1), busy).expect("a meter that moves");
+                (rest.power.as_watts().round(), busy)
+            });
+            (watts, asked)
+        };
+        assert_eq!(watched(&[(0, 3.0)]), (Some((15.0, 0.0)), 1), "no longer than it must");
+        assert_eq!(watched(&[(10, 3.4), (0, 3.0), (0, 9.0)]), (Some((15.0, 0.0)), 2));
+        assert_eq!(watched(&[(10, 3.4), (50, 4.0), (10, 9.0)]), (Some((17.0, 0.05)), 3));
+        assert_eq!(watched(&[(50, 3.4), (50, 4.0), (0, 3.0)]), (Some((15.0, 0.0)), 3));
+        assert_eq!(watched(&[(50, 3.4), (50, 4.0), (50, 3.0), (0, 3.0)]), (None, 3));
     }
 
     #[test]
