@@ -23,6 +23,9 @@ const UNLIKE_THE_PRESET: Machine = Machine {
     name: "unlike the preset",
     simulation: "c_clk=2700000 c_inst=160000 c_rs=2200000 c_l2=8900000 c_llc=60000000 static_mw=9100 uncore_mw=4200",
 };
+/// What no counter counts costs 7 W in one kernel, 1 W in a second and half a watt in a third: no model of events is right.
+const WITH_A_HIDDEN_EVENT: Machine =
+    Machine { name: "a hidden event", simulation: "c_clk=2168276 c_hid=3000000" };
 
 #[test]
 #[ignore = "long: run by .ci/long"]
@@ -33,6 +36,11 @@ fn the_error_that_is_there_where_the_model_is_right() {
 #[test]
 fn the_error_that_is_there_where_the_model_is_wrong() {
     verify_finds_the_error(&UNLIKE_THE_PRESET);
+}
+
+#[test]
+fn the_error_that_is_there_where_no_counter_counts_what_costs() {
+    verify_finds_the_error(&WITH_A_HIDDEN_EVENT);
 }
 
 /// Seconds that verify is given: at this, a guest takes about a minute.
