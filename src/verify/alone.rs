@@ -26,6 +26,9 @@ pub struct KernelPower {
     pub watts: f64,
     /// Standard error of the watts, as a share of them.
     pub relative_error: f64,
+    /// By how much a second of its CPU time differs from another one, as a share of the watts: a standard deviation. What
+    /// it takes in a longer stretch is the nearer to the watts, by the root of its length.
+    pub scatter: f64,
     /// Units of work in a second of CPU time.
     pub units_per_second: f64,
 }
@@ -63,6 +66,8 @@ impl Alone {
                 kernel: *kernel,
                 watts,
                 relative_error: std_error / watts,
+                // The error of the mean of all visits, of one second.
+                scatter: watts_error * cpu_seconds.sqrt() / watts,
                 units_per_second: units as f64 / cpu_seconds,
             })
         };
@@ -104,6 +109,8 @@ mod tests {
         let kernels = vec![(Kernel::Table, vec![visit(14.8, 1.0, 1000), visit(15.2, 1.0, 1000)])];
         let alone = Alone::of(&idle, &kernels).expect("told apart");
         assert!((alone.kernels[0].relative_error - 0.1f64.hypot(0.2) / 5.0).abs() < 1e-12);
+        // Two visits of a second differ by 0.4 W: 0.2 √2 W around their mean.
+        assert!((alone.kernels[0].scatter - 0.2 * 2f64.sqrt() / 5.0).abs() < 1e-12);
     }
 
     #[test]

@@ -365,7 +365,7 @@ fn comparison(arrangement: Arrangement, alone: &Alone, done: &Done, reported: &R
             kernel: power.kernel,
             alone_joules: power.watts * amount.cpu_seconds,
             work_joules: power.watts * amount.units as f64 / power.units_per_second,
-            alone_error: power.relative_error,
+            alone_error: power.relative_error.hypot(chance(power, amount.cpu_seconds)),
             eprof_joules: said.joules,
             eprof_std_error: said.std_error,
             time_share: said.time_share,
@@ -375,6 +375,12 @@ fn comparison(arrangement: Arrangement, alone: &Alone, done: &Done, reported: &R
     let parts: Vec<Part> = parts.collect();
     let measured = reported.measured - alone.idle_watts * reported.seconds - reported.of_others;
     Comparison::new(arrangement, done.seconds, done.pid, measured, &parts)
+}
+
+/// What a kernel's own changes of power leave of a stretch, as a share of what it takes on average. Of no time it is nothing, as are
+/// its joules.
+fn chance(power: &KernelPower, cpu_seconds: f64) -> f64 {
+    if cpu_seconds > 0.0 { power.scatter / cpu_seconds.sqrt() } else { 0.0 }
 }
 
 /// Runs `eprof record` as a user would, on the worker.

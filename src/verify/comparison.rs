@@ -51,7 +51,7 @@ pub struct Part {
     pub alone_joules: f64,
     /// Joules that it takes alone for the work that it did.
     pub work_joules: f64,
-    /// Their standard error, as a share of them.
+    /// Their standard error, as a share of them: of what it takes alone, and of chance in that time.
     pub alone_error: f64,
     /// Joules that a report gives its function.
     pub eprof_joules: f64,
@@ -66,10 +66,13 @@ pub struct Part {
 /// All in a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Mean of the errors' sizes, as a share of the truth.
+    /// Mean of the errors' sizes, as a share of the truth, without what the truth's own uncertainty adds to them.
     pub mean_error: f64,
-    /// The largest.
+    /// The largest, as it was found.
     pub worst_error: f64,
+    /// What the truth is uncertain by, as a share of it: root mean square.
+    #[serde(default)]
+    pub truth_error: f64,
     /// Of how many rows the bars of 95 % hold the truth.
     pub held: usize,
     /// Rows.
@@ -131,11 +134,22 @@ impl Verdict {
     pub fn of(comparisons: &[Comparison]) -> Option<Self> {
         let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
         let count = rows().count();
-        let mean = |error: fn(&Row) -> f64| rows().map(|row| error(row).abs()).sum::<f64>() / count as f64;
+        let uncertain: f64 = rows().map(|row| (row.truth_std_error / row.truth_joules).powi(2)).sum();
+        // Errors and those of the truth are independent: their squares add up. A sum of so many squares is itself known
+        // to √(2 / rows) of it: as much is left to eprof, lest it be taken for better than was seen.
+        let mean = |error: fn(&Row) -> f64| {
+            let (sum, squares) = rows()
+                .map(error)
+                .fold((0.0, 0.0), |(sum, squares), error| (sum + error.abs(), squares + error * error));
+            let of_eprof = (squares - uncertain).max((2.0 / count as f64).sqrt() * uncertain).min(squares);
+            let part = if squares > 0.0 { (of_eprof / squares).sqrt() } else { 1.0 };
+            sum * part / count as f64
+        };
         let worst = |error: fn(&Row) -> f64| rows().map(|row| error(row).abs()).fold(0.0, f64::max);
         (count > 0).then(|| Self {
             mean_error: mean(Row::error),
             worst_error: worst(Row::error),
+            truth_error: (uncertain / count as f64).sqrt(),
             held: rows().filter(|row| row.holds()).count(),
             rows: count,
             by_time_mean_error: mean(Row::error_by_time),
@@ -195,9 +209,35 @@ mod tests {
         let exact = Comparison::new(TURNS, 1.0, 7, 10.0, &[part(Kernel::Table, 10.0, 10.0)]);
         let off = Comparison::new(TURNS, 1.0, 7, 20.0, &[part(Kernel::Memory, 20.0, 18.0)]);
         let verdict = Verdict::of(&[exact, off]).expect("two rows");
-        assert!((verdict.mean_error - 0.05).abs() < 1e-12 && (verdict.worst_error - 0.1).abs() < 1e-12);
+        // Errors of 0 and 10 %, the truth is known to 0.3 %: 0.01 - 2 x 0.003^2 of 0.01.
+        let part = (1.0 - 2.0 * 0.003f64.powi(2) / 0.01).sqrt();
+        assert!(
+            (verdict.mean_error - 0.05 * part).abs() < 1e-12 && (verdict.worst_error - 0.1).abs() < 1e-12
+        );
         assert_eq!((verdict.held, verdict.rows), (1, 2));
-        assert!((verdict.by_time_mean_error - 0.375).abs() < 1e-12, "by time 15 J of 10 and of 20");
+        assert!((verdict.truth_error - 0.003).abs() < 1e-12);
+        assert!((verdict.by_time_mean_error - 0.375).abs() < 1e-4, "by time 15 J of 10 and of 20");
         assert_eq!(Verdict::of(&[]), None);
+    }
+
+    /// Where a kernel's watts are known to 4 % alone, errors of 3 and 5 % are what there would be without any of eprof's.
+    #[test]
+    fn what_the_truth_is_uncertain_by_is_no_error_of_eprofs() {
+        let row = |alone_joules: f64, eprof_joules: f64| {
+            let part = Part { alone_error: 0.04, ..part(Kernel::Table, alone_joules, eprof_joules) };
+            Comparison::new(TURNS, 1.0, 7, alone_joules, &[part])
+        };
+        let found = |errors: &[f64]| {
+            let comparisons: Vec<_> = errors.iter().map(|error| row(10.0, 10.0 * (1.0 + error))).collect();
+            Verdict::of(&comparisons).expect("rows").mean_error
+        };
+        // No less than the root of √(2 / 2) of the uncertainty's squares: then hardly anything is taken out.
+        assert!((found(&[0.03, -0.05]) - 0.04 * (0.0032 / 0.0034f64).sqrt()).abs() < 1e-12);
+        // Of eight rows half stays: 0.04 x √0.5.
+        let many = [0.03, -0.05].repeat(4);
+        assert!((found(&many) - 0.04 * (0.5 * 0.0016 / 0.0017f64).sqrt()).abs() < 1e-12);
+        // Errors of 10 % are eprof's for the most part.
+        assert!((found(&[0.1; 8]) - 0.1 * (1.0 - 0.16f64).sqrt()).abs() < 1e-12);
+        assert_eq!(found(&[0.0; 8]), 0.0);
     }
 }

@@ -50,6 +50,7 @@ mod tests {
         let verdict = Verdict {
             mean_error: 0.012,
             worst_error: 0.029,
+            truth_error: 0.004,
             held: 19,
             rows: 20,
             by_time_mean_error: 0.3,
