@@ -115,18 +115,22 @@ fn announced(kernel: &str) -> &'static str {
 struct Errors {
     found: f64,
     real: f64,
+    /// What verify itself says that its truth is uncertain by.
+    truth: f64,
 }
 
 impl Errors {
     /// `rows` are what is so and what is said of it.
-    fn of(found: f64, rows: &[(f64, f64)]) -> Self {
+    fn of(found: f64, truth: f64, rows: &[(f64, f64)]) -> Self {
         let sizes = rows.iter().map(|(real, said)| (said / real - 1.0).abs());
-        Self { found, real: sizes.sum::<f64>() / rows.len() as f64 }
+        Self { found, real: sizes.sum::<f64>() / rows.len() as f64, truth }
     }
 
-    /// To within a third, or half a per cent where there is next to nothing to find.
+    /// To within a third, or half a per cent where there is next to nothing to find. Where verify says that its truth is known
+    /// badly, as where kernels draw different power from moment to moment, it is held to half of what it says: on the other
+    /// machines that is less than half a per cent.
     fn agree(&self) -> bool {
-        (self.found - self.real).abs() <= (self.real / 3.0).max(0.005)
+        (self.found - self.real).abs() <= (self.real / 3.0).max(0.005).max(self.truth / 2.0)
     }
 }
 
@@ -162,8 +166,8 @@ fn verify_finds_the_error(machine: &Machine) {
     let by_time: Vec<(f64, f64)> = rows().map(|(pid, row)| (real(pid, row), row.by_time_joules)).collect();
     assert!(by_energy.len() >= 15, "{by_energy:?}");
     let verdict = Verdict::of(&comparisons).expect("rows");
-    let by_energy = Errors::of(verdict.mean_error, &by_energy);
-    let by_time = Errors::of(verdict.by_time_mean_error, &by_time);
+    let by_energy = Errors::of(verdict.mean_error, verdict.truth_error, &by_energy);
+    let by_time = Errors::of(verdict.by_time_mean_error, verdict.truth_error, &by_time);
     println!("{}: {by_energy:?}, by time {by_time:?}, {verdict:?}", machine.name);
     assert!(by_energy.agree(), "{}: {by_energy:?}", machine.name);
     // A profile that takes all time for equal is wrong by a lot, and that is found, too.
