@@ -53,8 +53,8 @@
 //!   text_profile            -> units profile timeline symbolize
 //!   gpu *                   -> markup numerics tables units
 //!   meter                   -> units hardware machine process gpu
-//!   analyze                 -> eprof-cupti-injection perf-data units hardware recording power_model profile
-//!                              timeline attribute symbolize gpu
+//!   analyze                 -> threads eprof-cupti-injection perf-data units hardware recording power_model
+//!                              profile timeline attribute symbolize gpu
 //!   record                  -> label numerics eprof-cupti-injection perf-data units hardware identity
 //!                              recording machine process power_model meter
 //!   report                  -> markup label pattern perf-data units hardware identity recording profile symbolize

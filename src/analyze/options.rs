@@ -1,12 +1,10 @@
 //! What to make of a recording.
 
-use std::num::NonZero;
-use std::thread;
-
 use crate::analyze::earlier::EarlierIntervals;
 use crate::power_model::model::PowerModel;
 use crate::power_model::stored::StoredModel;
 use crate::symbolize::{SymbolizeOptions, UnwindFiles};
+use crate::threads::Threads;
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 /// What to make of a recording.
@@ -76,7 +74,7 @@ impl CountedTime {
 impl Options {
     /// How many threads there are to use.
     pub(crate) fn threads(&self) -> usize {
-        self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get))
+        Threads::new(self.threads).count()
     }
 }
 

@@ -22,8 +22,8 @@ pub fn tell_what_is_missing(dimensions: &[Dimension], profile: &Profile) {
                     warn(["these samples do not tell their control groups: record with -a or --all-cgroups"]);
                 }
                 // As on machines whose services and containers are in other hierarchies of version 1.
-                let pids: BTreeSet<u32> = profile.threads.iter().map(|thread| thread.pid).collect();
-                if of_threads.iter().eq(&["/"]) && pids.len() > 1 {
+                let is_one_process = profile.threads.windows(2).all(|two| two[0].pid == two[1].pid);
+                if of_threads.iter().eq(&["/"]) && !is_one_process {
                     warn([
                         "all samples are of the control group /: the kernel tells the groups of one hierarchy alone, that of \
                            perf_event or version 2, and nothing is divided there (/proc/self/cgroup names all of them)",

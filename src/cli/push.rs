@@ -88,7 +88,7 @@ pub fn run(args: PushArgs) -> Outcome {
     if let Some(password) = &password {
         // What is wrong with it is told before anything is done.
         password.read()?;
-        password.warning().into_iter().for_each(|warning| output::say(format_args!("warning: {warning}")));
+        output::warn(password.warning());
     }
     // Before anything is written into it: it may not be a folder of tables.
     let whole =

@@ -43,10 +43,11 @@ pub fn watch(opened: &mut Opened, tasks: &TargetTasks, time: Duration, roots: &R
     // Of all that is read the meters are read last and first: what else it takes is not in what they counted.
     let once = || {
         let cpus = cpu_times.read().ok()?;
-        let before = Moment::of(&mut opened.meters, cpus);
+        let (begin, readings) = read(&mut opened.meters);
+        let before = Moment { time: begin, cpus, readings };
         std::thread::sleep(time);
-        let after = Moment::of(&mut opened.meters, CpuTimes::default());
-        Some((before, Moment { cpus: cpu_times.read().ok()?, ..after }))
+        let (end, readings) = read(&mut opened.meters);
+        Some((before, Moment { time: end, cpus: cpu_times.read().ok()?, readings }))
     };
     match quietest(once) {
         Some((before, after, busy)) => {
@@ -97,22 +98,23 @@ struct Moment {
     readings: Vec<Option<CounterReading>>,
 }
 
-impl Moment {
-    fn of(meters: &mut [Box<dyn EnergyMeter>], cpus: CpuTimes) -> Self {
-        let (mut readings, mut scratch) = (Vec::new(), Vec::new());
-        let before = monotonic_now();
-        for meter in meters {
-            let domains = meter.domains().len();
-            if meter.read(&mut scratch).is_err() {
-                scratch.clear();
-            }
-            scratch.resize(domains, None);
-            readings.append(&mut scratch);
+/// Reads all meters, and tells when.
+fn read(meters: &mut [Box<dyn EnergyMeter>]) -> (Timestamp, Vec<Option<CounterReading>>) {
+    let (mut readings, mut scratch) = (Vec::new(), Vec::new());
+    let before = monotonic_now();
+    for meter in meters {
+        let domains = meter.domains().len();
+        if meter.read(&mut scratch).is_err() {
+            scratch.clear();
         }
-        let half = Nanoseconds::from_nanos(monotonic_now().since(before).as_nanos() / 2);
-        Self { time: before + half, cpus, readings }
+        scratch.resize(domains, None);
+        readings.append(&mut scratch);
     }
+    let half = Nanoseconds::from_nanos(monotonic_now().since(before).as_nanos() / 2);
+    (before + half, readings)
+}
 
+impl Moment {
     /// How many CPUs were busy on average, the recorder apart; `None` if that was no rest.
     fn busy_until(&self, after: &Self) -> Option<f64> {
         let total = |times: &CpuTimes| times.busy.iter().map(|(_, time)| time.as_nanos()).sum::<u64>();

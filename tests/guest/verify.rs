@@ -142,9 +142,10 @@ fn verify_finds_the_error(machine: &Machine) {
     let truth = truth(run.section("truth"));
     let comparisons: Vec<Comparison> =
         serde_json::from_value(found["comparisons"].clone()).expect("comparisons");
+    let real = |pid: u32, row: &Row| truth[&(pid.into(), announced(&row.kernel.to_string()).to_owned())];
     for comparison in &comparisons {
         for row in &comparison.rows {
-            let real = truth[&(comparison.pid.into(), announced(&row.kernel.to_string()).to_owned())];
+            let real = real(comparison.pid, row);
             println!(
                 "{:<14} {:<10} guest {real:.3}, true {:.3} ± {:.3}, eprof {:.3}, by time {:.3}",
                 comparison.arrangement.to_string(),
@@ -161,7 +162,6 @@ fn verify_finds_the_error(machine: &Machine) {
         |of: &Comparison| !matches!(of.arrangement, Arrangement::Turns { seconds } if seconds <= 0.001);
     let comparisons: Vec<Comparison> = comparisons.into_iter().filter(is_long).collect();
     let rows = || comparisons.iter().flat_map(|of| of.rows.iter().map(|row| (of.pid, row)));
-    let real = |pid: u32, row: &Row| truth[&(pid.into(), announced(&row.kernel.to_string()).to_owned())];
     let by_energy: Vec<(f64, f64)> = rows().map(|(pid, row)| (real(pid, row), row.eprof_joules)).collect();
     let by_time: Vec<(f64, f64)> = rows().map(|(pid, row)| (real(pid, row), row.by_time_joules)).collect();
     assert!(by_energy.len() >= 15, "{by_energy:?}");

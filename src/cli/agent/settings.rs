@@ -15,7 +15,7 @@ use eprof::record::{CallGraph, DutyCycle};
 use eprof::units::Nanoseconds;
 use serde::Deserialize;
 
-use super::super::output::say;
+use super::super::output::warn;
 use super::super::record::call_graph;
 use super::receivers::Receivers;
 use super::values::{Bytes, Share, Span};
@@ -408,8 +408,7 @@ fn receivers(choices: &Choices) -> anyhow::Result<Receivers> {
         ensure!(is_wanted || path.is_none(), "{option} is of no use without an address to send to");
         let source = SecretSource::choose(absolute(path)?.as_deref(), variable);
         let source = source.filter(|_| is_wanted);
-        let warning = source.as_ref().and_then(SecretSource::warning);
-        warning.into_iter().for_each(|warning| say(format_args!("warning: {warning}")));
+        warn(source.as_ref().and_then(SecretSource::warning));
         anyhow::Ok(source)
     };
     Ok(Receivers {
