@@ -57,7 +57,8 @@
 //!                              profile timeline attribute symbolize gpu
 //!   record                  -> label numerics eprof-cupti-injection perf-data units hardware identity
 //!                              recording machine process power_model meter
-//!   report                  -> markup label pattern perf-data units hardware identity recording profile symbolize
+//!   report                  -> markup label pattern threads perf-data units hardware identity recording profile
+//!                              symbolize
 //!   push                    -> label process report
 //!   live                    -> label perf-data units recording process power_model profile symbolize analyze
 //!                              report

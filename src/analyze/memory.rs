@@ -120,8 +120,8 @@ pub(crate) const BYTES_PER_KEY: usize = 64;
 pub(crate) const BYTES_PER_ADDRESS: usize = 800;
 /// A place in the tree of callers while it is made.
 pub(crate) const BYTES_PER_CALLER: usize = 8;
-/// The same when a call tree is drawn: who it calls, its stacks, and what it weighs.
-pub(crate) const BYTES_PER_DRAWN_CALLER: usize = 28;
+/// The same when a call tree is drawn: who it calls, its stacks, how many these are, and what it weighs.
+pub(crate) const BYTES_PER_DRAWN_CALLER: usize = 32;
 /// A cell without its joules: its parts and counts, then the cell, and the row that it is in.
 pub(crate) const BYTES_PER_CELL: usize = 112;
 /// A stack: the stack itself, its entry in a table that grows, and sums of it.

@@ -134,27 +134,25 @@ impl Path {
     }
 }
 
-/// The paths of all stacks.
-struct Paths<'a> {
-    code: &'a [Code],
-    table: &'a StackTable,
+/// The paths of all stacks of a part of the profile.
+pub(super) struct Paths {
     by_callers: Vec<Path>,
 }
 
-impl<'a> Paths<'a> {
-    fn new(code: &'a [Code], table: &'a StackTable) -> Self {
+impl Paths {
+    fn new(code: &[Code], table: &StackTable) -> Self {
         let mut by_callers = vec![Path::EMPTY; table.callers_len()];
         for callers in table.all_callers() {
             if let Some((address, outer)) = table.caller(callers) {
                 by_callers[callers.0 as usize] = by_callers[outer.0 as usize].with(code_at(code, address));
             }
         }
-        Self { code, table, by_callers }
+        Self { by_callers }
     }
 
-    fn of(&self, stack: StackId) -> Path {
-        let path = self.by_callers[self.table.callers(stack).0 as usize];
-        self.table.innermost(stack).map_or(path, |address| path.with(code_at(self.code, address)))
+    fn of(&self, stack: StackId, code: &[Code], table: &StackTable) -> Path {
+        let path = self.by_callers[table.callers(stack).0 as usize];
+        table.innermost(stack).map_or(path, |address| path.with(code_at(code, address)))
     }
 }
 
@@ -235,11 +233,25 @@ impl CallPathCheck {
 
     /// Adds stacks of a part of the profile, with their weights.
     pub fn add(&mut self, part: &Profile, stacks: impl Iterator<Item = (StackId, f64)>) {
+        self.add_on(&self.paths(part), part, stacks);
+    }
+
+    /// The paths of all stacks of a part of the profile, for [`CallPathCheck::add_on`].
+    pub fn paths(&self, part: &Profile) -> Paths {
+        Paths::new(&self.code, &part.stacks)
+    }
+
+    /// As [`CallPathCheck::add`], with the paths that the part has.
+    pub fn add_on(
+        &mut self,
+        paths: &Paths,
+        part: &Profile,
+        stacks: impl Iterator<Item = (StackId, f64)>,
+    ) {
         self.has_callers |= part.stacks.callers_len() > 1;
-        let paths = Paths::new(&self.code, &part.stacks);
         for (stack, weight) in stacks.filter(|(_, weight)| *weight > 0.0) {
             self.whole += weight;
-            match paths.of(stack).end() {
+            match paths.of(stack, &self.code, &part.stacks).end() {
                 PathEnd::CutOff => self.cut_off += weight,
                 PathEnd::Broken(module) => {
                     *self.broken_in.entry(module.unwrap_or(NONE)).or_default() += weight;
@@ -256,8 +268,9 @@ impl CallPathCheck {
 
     /// How each stack's path ends, of a part of the profile that was added.
     pub fn ends(&self, part: &Profile) -> Vec<PathEnd> {
-        let paths = Paths::new(&self.code, &part.stacks);
-        (0..part.stacks.len()).map(|stack| paths.of(StackId(stack as u32)).end()).collect()
+        let paths = self.paths(part);
+        let end = |stack| paths.of(stack, &self.code, &part.stacks).end();
+        (0..part.stacks.len() as u32).map(|stack| end(StackId(stack))).collect()
     }
 
     /// How a path ends where all parts were added: a single frame means something only beside paths of several.

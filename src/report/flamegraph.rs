@@ -20,6 +20,7 @@ use super::heading::{heading, provenance};
 use super::heat::Heat;
 use super::scale::grouped;
 use super::tree::{CallTree, Direction};
+use super::walk::TreeFrame;
 use super::{ReportError, Weight};
 use crate::label::Label;
 use crate::profile::ProfileMethod;
@@ -79,17 +80,23 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
     palette.insert("", EVERYTHING);
     palette.insert(DEEPER, NOTHING);
     let mut colored = FxHashSet::default();
-    tree.for_each_own(tree.total() * THINNEST, |path, weight| {
-        for &frame in path {
+    let digest = |some: &mut SomePaths, path: &[TreeFrame], weight: f64| {
+        some.frames.extend(path.iter().filter(|frame| some.known.insert(**frame)));
+        some.paths.push((names.join(path), path.len(), weight));
+    };
+    tree.for_each_own_at_once(tree.total() * THINNEST, digest, |SomePaths { frames, paths, .. }| {
+        for frame in frames {
             if colored.insert(frame) {
                 color(&mut palette, tree.class(frame), names.of(frame));
             }
         }
-        // What is too little for a unit makes no frame wider; those around it are known by what they call.
-        depths.add(path.len(), weight);
-        match whole.next(weight) {
-            0 => {}
-            number => stacks.push((names.join(path), number)),
+        for (path, depth, weight) in paths {
+            // What is too little for a unit makes no frame wider; those around it are known by what they call.
+            depths.add(depth, weight);
+            match whole.next(weight) {
+                0 => {}
+                number => stacks.push((path, number)),
+            }
         }
         Ok::<(), ReportError>(())
     })?;
@@ -113,6 +120,16 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
     );
     let look = Look { unit: &unit, options, subtitle, palette: Some(palette), painted: painted.as_ref() };
     draw(tree, look, &lines, out)
+}
+
+/// Some paths in a row.
+#[derive(Default)]
+struct SomePaths {
+    /// Their frames, each where it comes first.
+    frames: Vec<TreeFrame>,
+    known: FxHashSet<TreeFrame>,
+    /// Their names, how many frames they have, and what they weigh.
+    paths: Vec<(String, usize, f64)>,
 }
 
 /// Draws what `newer` spends more (red) or less (blue) than `older`, each place by its own code; what it spends more or less

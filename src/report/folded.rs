@@ -5,7 +5,8 @@ use std::io::Write;
 use super::error::ReportError;
 use super::exporter::{Exported, Exporter};
 use super::select::Weight;
-use super::tree::CallTree;
+use super::tree::{CallTree, FrameNames};
+use super::walk::TreeFrame;
 
 /// Units per joule of the numbers: microjoules.
 const MICROJOULES: f64 = 1e6;
@@ -43,12 +44,39 @@ pub fn write(tree: &CallTree<'_>, mut out: impl Write) -> Result<(), ReportError
     let names = tree.names();
     let mark = tree.summary.estimate_mark().filter(|_| tree.weight == Weight::Joules);
     let root = mark.map(|mark| format!("[{mark}];")).unwrap_or_default();
-    tree.for_each_own(0.0, |path, weight| match whole.next(weight) {
-        0 => Ok(()),
-        number => writeln!(out, "{root}{} {number}", names.join(path)),
+    let join = |paths: &mut JoinedPaths, path: &[TreeFrame], weight: f64| paths.add(&names, path, weight);
+    tree.for_each_own_at_once(0.0, join, |paths| {
+        paths.iter().try_for_each(|(path, weight)| match whole.next(weight) {
+            0 => Ok(()),
+            number => writeln!(out, "{root}{path} {number}"),
+        })
     })?;
     out.flush()?;
     Ok(())
+}
+
+/// Some paths by their names, with what each weighs.
+#[derive(Debug, Default)]
+struct JoinedPaths {
+    text: String,
+    /// Where each path ends in the text.
+    ends: Vec<(usize, f64)>,
+}
+
+impl JoinedPaths {
+    fn add(&mut self, names: &FrameNames<'_>, path: &[TreeFrame], weight: f64) {
+        names.add_joined(path, &mut self.text);
+        self.ends.push((self.text.len(), weight));
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+        let mut from = 0;
+        self.ends.iter().map(move |&(end, weight)| {
+            let path = &self.text[from..end];
+            from = end;
+            (path, weight)
+        })
+    }
 }
 
 fn unit_factor(weight: Weight) -> f64 {

@@ -15,7 +15,7 @@ use super::select::{Selected, Selection, Totals, Weight};
 use super::stack_filter::StackFilter;
 use super::summary::Summary;
 pub use super::walk::Direction;
-use super::walk::{Node, TreeFrame, TreeShape, WeighedStack, walk};
+use super::walk::{Node, TreeFrame, TreeShape, WeighedStack, walk, walk_at_once};
 use crate::identity::Dimension;
 use crate::label::Label;
 use crate::profile::{AddressId, Profile, ProfileParts, StackId, Thread};
@@ -119,12 +119,15 @@ impl<'a> CallTree<'a> {
         let new_filter = || StackFilter::new(profile, symbols, &options.selection);
         let (frames, filter, stacks) = match parts.whole() {
             Some(profile) => {
-                let (frames, (filter, stacks)) = in_parallel(frame_table, || {
-                    let filter = new_filter();
-                    let taken = filter.taken(profile, &selected);
-                    (filter, weigh(profile, &selected, &taken, &root_of_thread))
-                });
-                paths.add(profile, stacks.iter().map(|stack| (stack.stack, stack.weight)));
+                let ((frames, ends), (filter, stacks)) = in_parallel(
+                    || (frame_table(), paths.paths(profile)),
+                    || {
+                        let filter = new_filter();
+                        let taken = filter.taken(profile, &selected);
+                        (filter, weigh(profile, &selected, &taken, &root_of_thread))
+                    },
+                );
+                paths.add_on(&ends, profile, stacks.iter().map(|stack| (stack.stack, stack.weight)));
                 (frames, filter, Stacks::All(profile, stacks))
             }
             None => {
@@ -238,6 +241,37 @@ impl<'a> CallTree<'a> {
             path => visit(path, own),
         };
         self.walk(threshold, visit_own)
+    }
+
+    /// The same nodes in the same order, of which several threads each make of some in a row what `digest` makes of them; `take` is
+    /// given that in order.
+    ///
+    /// # Errors
+    /// Those of `take`.
+    pub(super) fn for_each_own_at_once<T: Default + Send, E>(
+        &self,
+        threshold: f64,
+        digest: impl Fn(&mut T, &[TreeFrame], f64) + Sync,
+        mut take: impl FnMut(T) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Stacks::All(profile, stacks) = &self.stacks else {
+            return self.for_each_own(threshold, |path, own| {
+                let mut made = T::default();
+                digest(&mut made, path, own);
+                take(made)
+            });
+        };
+        let mut made = T::default();
+        let beside = self.beside.iter().filter(|(_, weight)| *weight > 0.0);
+        beside.for_each(|&(frame, weight)| digest(&mut made, &[TreeFrame::Above(frame)], weight));
+        take(made)?;
+        let shape = TreeShape { direction: self.direction, threshold, rank: &self.rank };
+        let small = self.small;
+        let digest = |made: &mut T, node: Node<'_>| match node.path {
+            [] => digest(made, &[small], node.own),
+            path => digest(made, path, node.own),
+        };
+        walk_at_once(profile, &self.frames, stacks, shape, digest, take)
     }
 
     fn walk<E>(
@@ -443,13 +477,18 @@ impl FrameNames<'_> {
         let separators = path.len().saturating_sub(1);
         let mut text =
             String::with_capacity(path.iter().map(|&frame| self.of(frame).len()).sum::<usize>() + separators);
+        self.add_joined(path, &mut text);
+        text
+    }
+
+    /// Adds the names of a path to a text, apart by `;`.
+    pub fn add_joined(&self, path: &[TreeFrame], text: &mut String) {
         for (depth, &frame) in path.iter().enumerate() {
             if depth > 0 {
                 text.push(';');
             }
-            text += self.of(frame);
+            *text += self.of(frame);
         }
-        text
     }
 }
 

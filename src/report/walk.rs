@@ -4,9 +4,15 @@
 //! the innermost, stacks are divided by their first frame, each part by its second, and so on. A part that weighs
 //! less than a threshold is not divided further, so that what cannot be seen costs nothing.
 
+use std::convert::Infallible;
+use std::ops::Range;
+
 use super::frames::{FrameTable, UNKNOWN};
-use super::parallel::in_parallel;
-use crate::profile::{AddressId, ByCallers, CallersId, Profile, StackId};
+use crate::profile::{AddressId, CallersId, Profile, StackId};
+use crate::threads::Threads;
+use weighed_tree::WeighedTree;
+
+mod weighed_tree;
 
 /// The direction in which stacks are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,14 +70,112 @@ pub(super) fn walk<E>(
     shape: TreeShape<'_>,
     mut visit: impl FnMut(Node<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let groups = || stacks.chunk_by(|a, b| a.above == b.above);
-    let is_small = |group: &[WeighedStack]| group[0].above.is_some() && total(group) < shape.threshold;
-    let small: f64 = groups().filter(|group| is_small(group)).map(total).sum();
+    let small = small_groups(stacks, shape);
     if small != 0.0 {
         visit(Node { path: &[], own: small })?;
     }
-    let mut walker = Walker::new(profile, frames, shape);
-    groups().filter(|group| !is_small(group)).try_for_each(|group| walker.walk(group, &mut visit))
+    let mut ground = Ground::new(profile, frames, shape, false);
+    large_groups(stacks, shape).try_for_each(|group| {
+        ground.put(group);
+        let mut walker = Walker::new(&ground);
+        let own = walker.begin(group);
+        if !walker.path.is_empty() || own != 0.0 {
+            visit(Node { path: &walker.path, own })?;
+        }
+        walker.go_on(&mut visit)?;
+        ground.clear(group);
+        Ok(())
+    })
+}
+
+/// The same by several threads: each makes of some nodes in a row what `digest` makes of them, which `take` is given in their
+/// order. Nodes without weight of their own are left out.
+pub(super) fn walk_at_once<T: Default + Send, E>(
+    profile: &Profile,
+    frames: &FrameTable,
+    stacks: &[WeighedStack],
+    shape: TreeShape<'_>,
+    digest: impl Fn(&mut T, Node<'_>) + Sync,
+    mut take: impl FnMut(T) -> Result<(), E>,
+) -> Result<(), E> {
+    let small = small_groups(stacks, shape);
+    if small > 0.0 {
+        let mut made = T::default();
+        digest(&mut made, Node { path: &[], own: small });
+        take(made)?;
+    }
+    let threads = Threads::new((stacks.len() < FEW_STACKS).then_some(1));
+    let mut ground = Ground::new(profile, frames, shape, true);
+    large_groups(stacks, shape).try_for_each(|group| {
+        ground.put(group);
+        let errands = Walker::new(&ground).errands(group, stacks.len() / BUNDLES);
+        let bundles = bundles(&errands, stacks.len() / BUNDLES);
+        let work = |bundle: usize| {
+            let mut made = T::default();
+            let mut walker = Walker::new(&ground);
+            for errand in &errands[bundles[bundle].clone()] {
+                walker.run(errand, &mut |node| digest(&mut made, node));
+            }
+            made
+        };
+        threads.in_order(bundles.len(), work, &mut take)?;
+        ground.clear(group);
+        Ok(())
+    })
+}
+
+/// Fewer stacks are walked before another thread has begun.
+const FEW_STACKS: usize = 1 << 14;
+/// Work is divided in about so many pieces, whatever the number of threads is.
+const BUNDLES: usize = 256;
+/// So many pieces of one group are told apart at most: a path may be very deep, and each has its own.
+const MOST_ERRANDS: usize = 1 << 13;
+
+fn groups(stacks: &[WeighedStack]) -> impl Iterator<Item = &[WeighedStack]> {
+    stacks.chunk_by(|a, b| a.above == b.above)
+}
+
+fn is_small(group: &[WeighedStack], shape: TreeShape<'_>) -> bool {
+    group[0].above.is_some() && total(group) < shape.threshold
+}
+
+/// What the groups below one frame weigh that are not walked, since they weigh too little.
+fn small_groups(stacks: &[WeighedStack], shape: TreeShape<'_>) -> f64 {
+    groups(stacks).filter(|group| is_small(group, shape)).map(total).sum()
+}
+
+fn large_groups<'s>(
+    stacks: &'s [WeighedStack],
+    shape: TreeShape<'s>,
+) -> impl Iterator<Item = &'s [WeighedStack]> {
+    groups(stacks).filter(move |group| !is_small(group, shape))
+}
+
+/// A piece of a walk.
+enum Errand {
+    /// A node with weight of its own.
+    Node { path: Vec<TreeFrame>, own: f64 },
+    /// A branch, with the path to its frame, and how many stacks go through it.
+    Branch { path: Vec<TreeFrame>, part: Part, stacks: usize },
+}
+
+/// Puts pieces in a row together until so many stacks go through them.
+fn bundles(errands: &[Errand], most_stacks: usize) -> Vec<Range<usize>> {
+    let (mut bundles, mut first, mut stacks) = (Vec::new(), 0, 0);
+    for (place, errand) in errands.iter().enumerate() {
+        stacks += match errand {
+            Errand::Node { .. } => 1,
+            Errand::Branch { stacks, .. } => *stacks,
+        };
+        if stacks >= most_stacks {
+            bundles.push(first..place + 1);
+            (first, stacks) = (place + 1, 0);
+        }
+    }
+    if first < errands.len() {
+        bundles.push(first..errands.len());
+    }
+    bundles
 }
 
 fn total(stacks: &[WeighedStack]) -> f64 {
@@ -108,122 +212,34 @@ enum Place {
     Nowhere,
 }
 
-struct Walker<'a> {
+/// What a walk looks at, and does not change.
+struct Ground<'a> {
     profile: &'a Profile,
     frames: &'a FrameTable,
     shape: TreeShape<'a>,
+    /// Whether stacks are counted.
+    counts: bool,
     /// The key of each rank.
     by_rank: Vec<u32>,
     /// The rank of each address that has one name; of others [`SEVERAL`].
     only_rank: Vec<u32>,
-    /// What the stacks weigh in the tree; only from the outermost frame on.
+    /// What the stacks at hand weigh in the tree; only from the outermost frame on.
     tree: Option<WeighedTree>,
+}
+
+struct Walker<'g> {
+    ground: &'g Ground<'g>,
     path: Vec<TreeFrame>,
     parts: Vec<Part>,
-}
-
-/// The tree of callers and what weighs in it.
-struct WeighedTree {
-    called: ByCallers<CallersId>,
-    by_callers: ByCallers<StackId>,
-    weights: Weights,
-}
-
-impl WeighedTree {
-    /// With the weights of these stacks.
-    fn new(profile: &Profile, stacks: &[WeighedStack]) -> Self {
-        let weigh = || {
-            let mut weights = Weights::new(profile);
-            weights.add(profile, stacks);
-            weights
-        };
-        let lists = || (profile.stacks.called(), profile.stacks.by_callers());
-        let ((called, by_callers), weights) = in_parallel(lists, weigh);
-        Self { called, by_callers, weights }
-    }
-}
-
-/// Weights in the tree of callers.
-struct Weights {
-    /// What each stack weighs.
-    own: Vec<f64>,
-    /// What each place weighs with all below it.
-    below: Vec<f64>,
-    /// Places that stacks go through, where they are few.
-    touched: Vec<CallersId>,
-    is_touched: Vec<bool>,
+    /// Where the branch at hand goes on.
+    next: Vec<Cursor>,
 }
 
 /// Stands for the ranks of an address that has several names.
 const SEVERAL: u32 = u32::MAX;
 
-impl Weights {
-    fn new(profile: &Profile) -> Self {
-        Self {
-            own: vec![0.0; profile.stacks.len()],
-            below: vec![0.0; profile.stacks.callers_len()],
-            touched: Vec::new(),
-            is_touched: Vec::new(),
-        }
-    }
-
-    /// Puts the weights of stacks where there are none yet. Only what they go through is looked at: there may be
-    /// many threads, each with stacks of its own.
-    fn add(&mut self, profile: &Profile, stacks: &[WeighedStack]) {
-        for &WeighedStack { stack, weight, .. } in stacks {
-            self.own[stack.0 as usize] += weight;
-            self.below[profile.stacks.callers(stack).0 as usize] += weight;
-        }
-        // Callers have lower numbers than those that they call.
-        if self.are_many(stacks) {
-            profile.stacks.all_callers().rev().for_each(|at| self.pass_on(profile, at));
-            return;
-        }
-        self.is_touched.resize(self.below.len(), false);
-        for stack in stacks {
-            let mut at = profile.stacks.callers(stack.stack);
-            while let Some((_, outer)) = profile.stacks.caller(at)
-                && !std::mem::replace(&mut self.is_touched[at.0 as usize], true)
-            {
-                self.touched.push(at);
-                at = outer;
-            }
-        }
-        self.touched.sort_unstable_by(|a, b| b.cmp(a));
-        for place in 0..self.touched.len() {
-            self.pass_on(profile, self.touched[place]);
-        }
-    }
-
-    /// Adds what a place weighs to its callers.
-    fn pass_on(&mut self, profile: &Profile, at: CallersId) {
-        if let Some((_, outer)) = profile.stacks.caller(at) {
-            self.below[outer.0 as usize] += self.below[at.0 as usize];
-        }
-    }
-
-    /// So many stacks that it is best to go through the whole tree.
-    fn are_many(&self, stacks: &[WeighedStack]) -> bool {
-        stacks.len() >= self.own.len() / 8
-    }
-
-    /// Takes all weights away.
-    fn clear(&mut self, stacks: &[WeighedStack]) {
-        stacks.iter().for_each(|stack| self.own[stack.stack.0 as usize] = 0.0);
-        if self.are_many(stacks) {
-            self.below.fill(0.0);
-            return;
-        }
-        for at in self.touched.drain(..) {
-            self.below[at.0 as usize] = 0.0;
-            self.is_touched[at.0 as usize] = false;
-        }
-        self.below[CallersId::NONE.0 as usize] = 0.0;
-    }
-}
-
-impl<'a> Walker<'a> {
-    fn new(profile: &'a Profile, frames: &'a FrameTable, shape: TreeShape<'a>) -> Self {
+impl<'a> Ground<'a> {
+    fn new(profile: &'a Profile, frames: &'a FrameTable, shape: TreeShape<'a>, counts: bool) -> Self {
         let mut by_rank = vec![UNKNOWN; shape.rank.len()];
         for (key, &rank) in shape.rank.iter().enumerate() {
             by_rank[rank as usize] = key as u32;
@@ -236,54 +252,42 @@ impl<'a> Walker<'a> {
             profile,
             frames,
             shape,
+            counts,
             by_rank,
             only_rank: (0..profile.addresses.len() as u32).map(rank_of).collect(),
             tree: None,
-            path: Vec::new(),
-            parts: Vec::new(),
         }
     }
 
-    /// Walks the stacks below one frame.
-    fn walk<E>(
-        &mut self,
-        stacks: &[WeighedStack],
-        visit: &mut impl FnMut(Node<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    /// Puts the weights of stacks below one frame in the place of none.
+    fn put(&mut self, stacks: &[WeighedStack]) {
         match &mut self.tree {
             Some(tree) => tree.weights.add(self.profile, stacks),
             None if self.shape.direction == Direction::FromOutermost => {
-                self.tree = Some(WeighedTree::new(self.profile, stacks));
+                self.tree = Some(WeighedTree::new(self.profile, stacks, self.counts));
             }
             None => {}
         }
-        let mut next = Vec::new();
-        self.begin(stacks, &mut next);
-        self.path.clear();
-        self.path.extend(stacks[0].above.map(TreeFrame::Above));
-        let own = self.divide(&mut next);
-        if !self.path.is_empty() || own != 0.0 {
-            visit(Node { path: &self.path, own })?;
-        }
-        while let Some(part) = self.parts.pop() {
-            self.path.truncate(part.depth - 1);
-            self.path.extend(part.frame);
-            next.clear();
-            let mut own = 0.0;
-            for &cursor in &part.cursors {
-                own += self.go_on(cursor, &mut next);
-            }
-            own += self.divide(&mut next);
-            visit(Node { path: &self.path, own })?;
-        }
+    }
+
+    /// Takes them away.
+    fn clear(&mut self, stacks: &[WeighedStack]) {
         if let Some(tree) = &mut self.tree {
             tree.weights.clear(stacks);
         }
-        Ok(())
+    }
+
+    /// How many stacks go through all places of a branch.
+    fn stacks_through(&self, part: &Part) -> usize {
+        let through = |cursor: &Cursor| match (cursor.at, &self.tree) {
+            (Place::Caller(callers), Some(tree)) => tree.weights.stacks_through(callers),
+            _ => 1,
+        };
+        part.cursors.iter().map(through).sum()
     }
 
     /// Where the walk of these stacks begins.
-    fn begin(&self, stacks: &[WeighedStack], next: &mut Vec<Cursor>) {
+    fn push_first(&self, stacks: &[WeighedStack], next: &mut Vec<Cursor>) {
         let nowhere = |weight| self.first(Place::Nowhere, weight);
         let Some(tree) = &self.tree else {
             for &WeighedStack { stack, weight, .. } in stacks {
@@ -378,7 +382,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Adds the places behind a cursor; what ends there is returned.
-    fn go_on(&self, cursor: Cursor, next: &mut Vec<Cursor>) -> f64 {
+    fn push_next(&self, cursor: Cursor, next: &mut Vec<Cursor>) -> f64 {
         let Cursor { weight, at, .. } = cursor;
         if let Some(name) = self.next_name(&cursor) {
             next.push(name);
@@ -397,9 +401,89 @@ impl<'a> Walker<'a> {
             _ => weight,
         }
     }
+}
+
+impl<'g> Walker<'g> {
+    fn new(ground: &'g Ground<'g>) -> Self {
+        Self { ground, path: Vec::new(), parts: Vec::new(), next: Vec::new() }
+    }
+
+    /// Begins to walk the stacks below one frame; what ends there is returned.
+    fn begin(&mut self, stacks: &[WeighedStack]) -> f64 {
+        self.path.clear();
+        self.path.extend(stacks[0].above.map(TreeFrame::Above));
+        self.next.clear();
+        self.ground.push_first(stacks, &mut self.next);
+        self.divide()
+    }
+
+    /// Walks all branches that are still to be visited.
+    fn go_on<E>(&mut self, visit: &mut impl FnMut(Node<'_>) -> Result<(), E>) -> Result<(), E> {
+        while let Some(part) = self.parts.pop() {
+            self.enter(&part);
+            let own = self.branch(&part);
+            visit(Node { path: &self.path, own })?;
+        }
+        Ok(())
+    }
+
+    /// The pieces that the walk of the stacks below one frame consists of, in its order: branches that not more than so many
+    /// stacks go through, and nodes.
+    fn errands(&mut self, stacks: &[WeighedStack], most_stacks: usize) -> Vec<Errand> {
+        let mut errands = Vec::new();
+        let own = self.begin(stacks);
+        errands.extend((own > 0.0).then(|| Errand::Node { path: self.path.clone(), own }));
+        while let Some(part) = self.parts.pop() {
+            self.enter(&part);
+            let stacks = self.ground.stacks_through(&part);
+            if stacks <= most_stacks || errands.len() >= MOST_ERRANDS {
+                errands.push(Errand::Branch { path: self.path.clone(), part, stacks });
+                continue;
+            }
+            let own = self.branch(&part);
+            errands.extend((own > 0.0).then(|| Errand::Node { path: self.path.clone(), own }));
+        }
+        errands
+    }
+
+    /// Walks one of the pieces.
+    fn run(&mut self, errand: &Errand, visit: &mut impl FnMut(Node<'_>)) {
+        match errand {
+            Errand::Node { path, own } => visit(Node { path, own: *own }),
+            Errand::Branch { path, part, .. } => {
+                self.path.clone_from(path);
+                let own = self.branch(part);
+                let mut visit_own = |node: Node<'_>| {
+                    if node.own > 0.0 {
+                        visit(node);
+                    }
+                    Ok::<(), Infallible>(())
+                };
+                let Ok(()) = visit_own(Node { path: &self.path, own });
+                let Ok(()) = self.go_on(&mut visit_own);
+            }
+        }
+    }
+
+    /// Goes to a branch's frame.
+    fn enter(&mut self, part: &Part) {
+        self.path.truncate(part.depth - 1);
+        self.path.extend(part.frame);
+    }
+
+    /// Divides the branch at hand; what ends there is returned.
+    fn branch(&mut self, part: &Part) -> f64 {
+        self.next.clear();
+        let mut own = 0.0;
+        for &cursor in &part.cursors {
+            own += self.ground.push_next(cursor, &mut self.next);
+        }
+        own + self.divide()
+    }
 
     /// Makes parts of cursors by their ranks; what is too small is returned.
-    fn divide(&mut self, next: &mut [Cursor]) -> f64 {
+    fn divide(&mut self) -> f64 {
+        let Self { ground, path, parts, next } = self;
         // Most often all go on alike: then there is nothing to sort.
         if !next.iter().all(|cursor| cursor.rank == next[0].rank) {
             // Stable, so that cursors stay in the order in which their frames lie in memory.
@@ -409,12 +493,12 @@ impl<'a> Walker<'a> {
         // The last part pushed is visited first.
         for group in next.chunk_by(|a, b| a.rank == b.rank).rev() {
             let weight: f64 = group.iter().map(|cursor| cursor.weight).sum();
-            if weight < self.shape.threshold {
+            if weight < ground.shape.threshold {
                 small += weight;
                 continue;
             }
-            let frame = Some(TreeFrame::Key(self.by_rank[group[0].rank as usize]));
-            self.parts.push(Part { cursors: group.to_vec(), depth: self.path.len() + 1, frame });
+            let frame = Some(TreeFrame::Key(ground.by_rank[group[0].rank as usize]));
+            parts.push(Part { cursors: group.to_vec(), depth: path.len() + 1, frame });
         }
         small
     }
