@@ -240,6 +240,6 @@ pub use header::check_header;
 pub use input_name::input_name;
 pub use raw::{RawRecord, RecordPosition};
 pub use reader::{Opened, PerfData};
-pub use records::Records;
+pub use records::{Records, RecordsInFile};
 pub use time::{Nanoseconds, Timestamp};
 pub use writer::PerfDataWriter;

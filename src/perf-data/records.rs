@@ -18,6 +18,20 @@ use crate::window::{Origin, Window, raw_record};
 const SMALLEST_CHUNK: usize = 64 << 10;
 const LARGEST_CHUNK: usize = 256 << 10;
 
+/// Records that lie in the file as they are, so that their positions are offsets: see [`Records::in_file`].
+#[derive(Debug, Clone, Copy)]
+pub struct RecordsInFile<'r> {
+    file: &'r [u8],
+}
+
+impl<'r> RecordsInFile<'r> {
+    /// The record at a position that [`Records::next_raw`] gave, as long as [`Records::in_file`] said so.
+    #[inline]
+    pub fn get(self, position: RecordPosition) -> Option<RawRecord<'r>> {
+        raw_record(self.file.get(usize::try_from(position.0).ok()?..)?, position, position.0)
+    }
+}
+
 /// Walks the records of a recording in the file's order, expanding compressed ones.
 ///
 /// Two ways to use it:
@@ -151,6 +165,16 @@ impl<'r> Records<'r> {
     #[inline]
     pub fn get(&self, position: RecordPosition) -> Option<RawRecord<'_>> {
         self.window.record(position)
+    }
+
+    /// Where other threads look records up by their positions, if all that were found so far lie in the file as they are:
+    /// of a machine of this byte order, and not compressed.
+    pub fn in_file(&self) -> Option<RecordsInFile<'r>> {
+        let are_in_file = self.follows_in_file
+            && self.expander.is_none()
+            && self.window.is_file_alone()
+            && self.position == self.walk.offset() as u64;
+        are_in_file.then_some(RecordsInFile { file: self.file })
     }
 
     /// Gives up the memory of expanded records before `position`.

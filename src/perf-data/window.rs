@@ -53,6 +53,12 @@ impl<'r> Window<'r> {
         self.segments.push_back(Segment { start: position, offset, origin, chunk: Some(chunk) });
     }
 
+    /// All of it lies in the file, one for one.
+    pub(crate) fn is_file_alone(&self) -> bool {
+        self.segments.len() == 1
+            && self.segments.front().is_some_and(|only| only.chunk.is_none() && only.start == only.offset)
+    }
+
     /// The last chunk; empty if the last segment is the file's.
     pub(crate) fn last_chunk(&self) -> &[u8] {
         self.segments.back().and_then(|segment| segment.chunk.as_deref()).unwrap_or_default()

@@ -1,10 +1,11 @@
 //! The records of a recording in the order of time.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use perf_data::format::record_type;
 use perf_data::record::{Record, RecordContext};
-use perf_data::{Decoder, RawRecord, ReadError, RecordPosition, Records};
+use perf_data::{Decoder, RawRecord, ReadError, RecordPosition, Records, RecordsInFile};
 
 use crate::recording::Recording;
 use crate::timeline::RoundSorter;
@@ -13,16 +14,33 @@ use crate::timeline::RoundSorter;
 /// holds, so that what is older has come.
 const LONGEST_ROUND: usize = 1 << 20;
 
+/// So many records in a row are worth handing to another thread.
+const BATCH: usize = 1 << 13;
+
 /// Walks a recording in time order.
 #[derive(Debug)]
 pub struct Replay<'r> {
     recording: &'r Recording,
     records: Records<'r>,
     sorter: RoundSorter<RecordPosition>,
-    malformed: Malformed,
+    /// Records whose turn has come, and how many of them were handed out.
+    ready: Vec<RecordPosition>,
+    handed_out: usize,
     /// The last record found.
     latest: RecordPosition,
     /// Where it lies in the file.
+    offset: u64,
+    /// There are no more records, or what stopped the walk.
+    end: Option<Option<ReadError>>,
+}
+
+/// Records in the order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub positions: Arc<Vec<RecordPosition>>,
+    /// What was no record on the way to them.
+    damages: Vec<ReadError>,
+    /// So far the file was read.
     offset: u64,
 }
 
@@ -64,9 +82,11 @@ impl<'r> Replay<'r> {
             recording,
             records: recording.records(),
             sorter: RoundSorter::default(),
-            malformed: Malformed::default(),
+            ready: Vec::new(),
+            handed_out: 0,
             latest: RecordPosition::default(),
             offset: 0,
+            end: None,
         }
     }
 
@@ -84,92 +104,140 @@ impl<'r> Replay<'r> {
         mut self,
         mut visit: impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
     ) -> ReplayEnd {
-        let mut stopped_by = None;
-        // Who breaks off wants to hear no more, so that it does not matter where.
-        let _ = self.walk(&mut visit, &mut stopped_by);
-        ReplayEnd { stopped_by, malformed: self.malformed.count, first_malformed: self.malformed.first }
+        let (mut batch, mut told) = (Batch::default(), Told::new(self.recording));
+        while self.next_batch(&mut batch) {
+            // Who breaks off wants to hear no more, so that it does not matter where.
+            if told.batch(&mut batch, |position| self.records.get(position), &mut visit).is_break() {
+                break;
+            }
+        }
+        told.end(self)
     }
 
-    fn walk(
-        &mut self,
-        visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
-        stopped_by: &mut Option<ReadError>,
-    ) -> ControlFlow<()> {
+    /// Finds the records that come next; `false` where there are no more. Those of the batch before are given up.
+    pub(crate) fn next_batch(&mut self, batch: &mut Batch) -> bool {
+        // It is nobody else's where batches are looked at one after the other.
+        Arc::make_mut(&mut batch.positions).clear();
+        batch.damages.clear();
+        if self.handed_out == self.ready.len() {
+            self.ready.clear();
+            self.handed_out = 0;
+            let oldest = self.sorter.iter().map(|(_, position)| *position).min();
+            self.records.release_before(oldest.unwrap_or(self.latest));
+        }
+        while self.ready.len() - self.handed_out < BATCH && self.end.is_none() {
+            self.find(batch);
+        }
+        let until = self.ready.len().min(self.handed_out + BATCH);
+        Arc::make_mut(&mut batch.positions).extend_from_slice(&self.ready[self.handed_out..until]);
+        batch.offset = self.offset;
+        self.handed_out = until;
+        !batch.positions.is_empty() || !batch.damages.is_empty()
+    }
+
+    /// Where other threads look up the records of all batches so far; see [`Records::in_file`].
+    pub(crate) fn in_file(&self) -> Option<RecordsInFile<'r>> {
+        self.records.in_file()
+    }
+
+    /// The record at a position of the last batch.
+    pub(crate) fn get(&self, position: RecordPosition) -> Option<RawRecord<'_>> {
+        self.records.get(position)
+    }
+
+    /// Walks until a round ends.
+    fn find(&mut self, batch: &mut Batch) {
         let decoder = self.recording.decoder();
-        *stopped_by = loop {
+        let end = loop {
             let raw = match self.records.next_raw() {
                 Ok(Some(raw)) => raw,
                 Ok(None) => break None,
                 Err(error) if error.is_recoverable() => {
-                    self.malformed.add(error);
+                    batch.damages.push(error);
                     continue;
                 }
                 Err(error) => break Some(error),
             };
             if raw.kind == record_type::FINISHED_ROUND {
-                self.finish_round(visit)?;
-                continue;
+                self.ready.extend(self.sorter.finish_round().map(|(_, position)| position));
+                return;
             }
             (self.latest, self.offset) = (raw.position, raw.offset);
             match decoder.time(&raw) {
                 Some(time) => {
                     self.sorter.push(time, raw.position);
                     if self.sorter.len() >= 2 * LONGEST_ROUND {
-                        self.finish_round(visit)?;
+                        self.ready.extend(self.sorter.finish_round().map(|(_, position)| position));
+                        return;
                     }
                 }
-                None => deliver_raw(&raw, decoder, &mut self.malformed, visit)?,
+                None => {
+                    self.ready.push(raw.position);
+                    if self.ready.len() >= BATCH {
+                        return;
+                    }
+                }
             }
         };
-        for (_, position) in self.sorter.finish() {
-            deliver(&self.records, decoder, position, &mut self.malformed, visit)?;
-        }
-        ControlFlow::Continue(())
+        self.ready.extend(self.sorter.finish().map(|(_, position)| position));
+        self.end = Some(end);
+    }
+}
+
+/// What was told of a recording, batch by batch.
+#[derive(Debug)]
+pub(crate) struct Told<'r> {
+    recording: &'r Recording,
+    malformed: Malformed,
+}
+
+impl<'r> Told<'r> {
+    pub fn new(recording: &'r Recording) -> Self {
+        Self { recording, malformed: Malformed::default() }
     }
 
-    fn finish_round(
+    /// Calls `visit` with the records of a batch, which `find` looks up.
+    #[inline]
+    pub fn batch<'b>(
         &mut self,
+        batch: &mut Batch,
+        find: impl Fn(RecordPosition) -> Option<RawRecord<'b>>,
         visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let decoder = self.recording.decoder();
-        for (_, position) in self.sorter.finish_round() {
-            deliver(&self.records, decoder, position, &mut self.malformed, visit)?;
+        batch.damages.drain(..).for_each(|error| self.malformed.add(error));
+        for &position in batch.positions.iter() {
+            // It was found, and is given up only after the batch. It is found again rather than kept: what is sorted stays
+            // small.
+            if let Some(raw) = find(position) {
+                self.deliver(&raw, decoder, visit)?;
+            }
         }
-        self.recording.note_read(self.offset);
-        let oldest = self.sorter.iter().map(|(_, position)| *position).min();
-        self.records.release_before(oldest.unwrap_or(self.latest));
+        self.recording.note_read(batch.offset);
         ControlFlow::Continue(())
     }
-}
 
-fn deliver(
-    records: &Records<'_>,
-    decoder: &Decoder,
-    position: RecordPosition,
-    malformed: &mut Malformed,
-    visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
-) -> ControlFlow<()> {
-    // A position comes from `next_raw` and is released only after it was delivered. The record is found again
-    // rather than kept: what is sorted stays small.
-    match records.get(position) {
-        Some(raw) => deliver_raw(&raw, decoder, malformed, visit),
-        None => ControlFlow::Continue(()),
+    #[inline]
+    fn deliver(
+        &mut self,
+        raw: &RawRecord<'_>,
+        decoder: &Decoder,
+        visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let context = decoder.context(raw);
+        let mut record = Record::FinishedRound;
+        match decoder.decode_into(raw, &context, &mut record) {
+            Ok(()) => return visit(raw.position, &context, &record),
+            Err(error) => self.malformed.add(error),
+        }
+        ControlFlow::Continue(())
     }
-}
 
-fn deliver_raw(
-    raw: &RawRecord<'_>,
-    decoder: &Decoder,
-    malformed: &mut Malformed,
-    visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
-) -> ControlFlow<()> {
-    let context = decoder.context(raw);
-    let mut record = Record::FinishedRound;
-    match decoder.decode_into(raw, &context, &mut record) {
-        Ok(()) => return visit(raw.position, &context, &record),
-        Err(error) => malformed.add(error),
+    /// How the walk ended.
+    pub fn end(self, replay: Replay<'_>) -> ReplayEnd {
+        let Malformed { count, first } = self.malformed;
+        ReplayEnd { stopped_by: replay.end.flatten(), malformed: count, first_malformed: first }
     }
-    ControlFlow::Continue(())
 }
 
 impl Malformed {
