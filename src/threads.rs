@@ -75,7 +75,8 @@ impl Threads {
                     let (sender, receiver) = sync_channel(1);
                     let worker = scope.spawn(move || {
                         // Nobody receives any more where `take` failed.
-                        let _ = (first..count).step_by(threads).try_for_each(|index| sender.send(work(index)));
+                        let _ =
+                            (first..count).step_by(threads).try_for_each(|index| sender.send(work(index)));
                     });
                     (receiver, worker)
                 })
@@ -110,10 +111,14 @@ mod tests {
     fn results_are_handed_over_in_order() {
         for threads in [1, 2, 3, 50] {
             let mut taken = Vec::new();
-            let all = Threads::new(Some(threads)).in_order(40, |index| index * index, |result| {
-                taken.push(result);
-                Ok::<(), ()>(())
-            });
+            let all = Threads::new(Some(threads)).in_order(
+                40,
+                |index| index * index,
+                |result| {
+                    taken.push(result);
+                    Ok::<(), ()>(())
+                },
+            );
             assert_eq!(all, Ok(()));
             assert!(taken.into_iter().eq((0..40).map(|index| index * index)), "{threads} threads");
         }

@@ -154,6 +154,18 @@ pub struct HiddenCallers {
     pub unknown: u64,
 }
 
+impl HiddenCallers {
+    /// These and those of other samples.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            samples: self.samples + other.samples,
+            found: self.found + other.found,
+            out_of_reach: self.out_of_reach + other.out_of_reach,
+            unknown: self.unknown + other.unknown,
+        }
+    }
+}
+
 /// How measured joules were divided among samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Division {

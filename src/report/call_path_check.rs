@@ -242,12 +242,7 @@ impl CallPathCheck {
     }
 
     /// As [`CallPathCheck::add`], with the paths that the part has.
-    pub fn add_on(
-        &mut self,
-        paths: &Paths,
-        part: &Profile,
-        stacks: impl Iterator<Item = (StackId, f64)>,
-    ) {
+    pub fn add_on(&mut self, paths: &Paths, part: &Profile, stacks: impl Iterator<Item = (StackId, f64)>) {
         self.has_callers |= part.stacks.callers_len() > 1;
         for (stack, weight) in stacks.filter(|(_, weight)| *weight > 0.0) {
             self.whole += weight;

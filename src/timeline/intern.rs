@@ -8,10 +8,12 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use crate::profile::{AddressId, CallersId, CodeAddress, StackId, StackTable};
 
 /// Gives each distinct code address a number.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct CodeInterner {
     ids: FxHashMap<CodeAddress, AddressId>,
     addresses: Vec<CodeAddress>,
+    /// The other numbers of addresses that have two.
+    apart: FxHashMap<CodeAddress, AddressId>,
 }
 
 impl CodeInterner {
@@ -23,10 +25,17 @@ impl CodeInterner {
         })
     }
 
-    /// Another number for an address, which [`CodeInterner::intern`] does not give.
+    /// Another number for an address, which [`CodeInterner::intern`] does not give: always the same.
     pub fn number_apart(&mut self, address: CodeAddress) -> AddressId {
-        self.addresses.push(address);
-        AddressId(self.addresses.len() as u32 - 1)
+        *self.apart.entry(address).or_insert_with(|| {
+            self.addresses.push(address);
+            AddressId(self.addresses.len() as u32 - 1)
+        })
+    }
+
+    /// Whether a number is one that [`CodeInterner::number_apart`] gave.
+    pub fn is_apart(&self, number: AddressId) -> bool {
+        !self.apart.is_empty() && self.apart.get(&self.addresses[number.0 as usize]) == Some(&number)
     }
 
     /// All addresses so far, by their numbers.

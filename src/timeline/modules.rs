@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::profile::{Module, ModuleId, ModuleKind};
 
 /// Modules by the order in which they were seen.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Modules {
     list: Vec<Module>,
     ids: FxHashMap<Module, ModuleId>,

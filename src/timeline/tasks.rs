@@ -22,7 +22,7 @@ const KERNEL_PID: u32 = u32::MAX;
 /// All tasks of a recording at one point in time.
 ///
 /// Feed it the records in time order; ask it where an address lies now.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Tasks {
     tasks: Vec<Task>,
     task_ids: FxHashMap<(u32, u32), TaskId>,
@@ -43,13 +43,13 @@ pub struct Tasks {
     cgroup_paths: FxHashMap<u64, Arc<str>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Task {
     process: usize,
     thread: ThreadIndex,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Process {
     pid: u32,
     parent: Option<u32>,
@@ -302,6 +302,11 @@ impl Tasks {
             thread.cgroup = path.map(|path| Arc::clone(path));
         }
         (modules.into_list(), threads)
+    }
+
+    /// The number of a module that another replay of the same records met.
+    pub fn module_of_other(&mut self, module: &Module) -> ModuleId {
+        self.modules.id(module.clone())
     }
 
     /// Modules seen so far, by their numbers.

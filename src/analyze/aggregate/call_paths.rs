@@ -23,7 +23,41 @@ pub(crate) struct CallPaths {
     hashers: [FixedState; 2],
     /// Of the path at hand: each outer part and the whole.
     hashes: Vec<KeyHash>,
+    /// What was added, if somebody is to be told of it.
+    new: Option<NewParts>,
 }
+
+/// Parts of paths that were added to a tree, in this order.
+#[derive(Debug, Default)]
+pub(crate) struct NewParts {
+    parts: Vec<NewPart>,
+    /// The frames of all parts.
+    frames: Vec<AddressId>,
+}
+
+/// A part of a path.
+#[derive(Debug, Clone, Copy)]
+struct NewPart {
+    hash: KeyHash,
+    outer: CallersId,
+    /// Where its frames end.
+    end: u32,
+}
+
+impl NewParts {
+    /// Number of parts.
+    pub fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn add(&mut self, hash: KeyHash, outer: CallersId, frames: &[AddressId]) {
+        self.frames.extend_from_slice(frames);
+        self.parts.push(NewPart { hash, outer, end: self.frames.len() as u32 });
+    }
+}
+
+/// Two numbers that stand for a code address wherever it is numbered, as if drawn.
+pub(crate) type AddressHash = [u64; 2];
 
 impl Default for CallPaths {
     fn default() -> Self {
@@ -32,14 +66,56 @@ impl Default for CallPaths {
             known: KeyTable::default(),
             hashers: [FixedState::with_seed(3), FixedState::with_seed(4)],
             hashes: Vec::new(),
+            new: None,
         }
     }
 }
 
 impl CallPaths {
-    /// The number of a path, given outermost first.
-    pub fn callers(&mut self, path: &[AddressId]) -> CallersId {
-        self.hash(path);
+    /// One that tells what is added to it.
+    pub fn telling() -> Self {
+        Self { new: Some(NewParts::default()), ..Self::default() }
+    }
+
+    /// What was added since the last time.
+    pub fn take_new(&mut self) -> NewParts {
+        self.new.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Number of parts that were added since they were taken.
+    pub fn new_len(&self) -> usize {
+        self.new.as_ref().map_or(0, NewParts::len)
+    }
+
+    /// Adds a part of another tree, if this one does not have it: `callers` has the numbers here of the callers there, in
+    /// their order, and is given those of the part; `address` numbers the other's addresses.
+    pub fn add_part(
+        &mut self,
+        new: &NewParts,
+        part: usize,
+        callers: &mut Vec<CallersId>,
+        address: impl Fn(AddressId) -> AddressId,
+    ) {
+        let NewPart { hash, outer, end } = new.parts[part];
+        let begin = part.checked_sub(1).map_or(0, |before| new.parts[before].end);
+        let frames = &new.frames[begin as usize..end as usize];
+        let last = match self.known.find(hash) {
+            Some(known) => known,
+            None => {
+                let outer = callers[outer.0 as usize];
+                let push = |callers, &frame| self.table.push_caller(callers, address(frame));
+                let last = frames.iter().fold(outer, push).0;
+                self.known.insert(hash, last);
+                last
+            }
+        };
+        // The frames of a part were added one after the other.
+        callers.extend((last + 1 - frames.len() as u32..=last).map(CallersId));
+    }
+
+    /// The number of a path, given outermost first; `hashes` are those of all addresses.
+    pub fn callers(&mut self, path: &[AddressId], hashes: &[AddressHash]) -> CallersId {
+        self.hash(path, hashes);
         let Some((whole, parts)) = self.hashes.split_last() else { return CallersId::NONE };
         if let Some(callers) = self.known.find(*whole) {
             return CallersId(callers);
@@ -55,8 +131,12 @@ impl CallPaths {
             }
         }
         for (part, frames) in path.chunks(STEP).enumerate().skip(shared) {
-            callers = frames.iter().fold(callers, |callers, &frame| self.table.push_caller(callers, frame));
+            let outer = callers;
+            callers = frames.iter().fold(outer, |callers, &frame| self.table.push_caller(callers, frame));
             self.known.insert(self.hashes[part], callers.0);
+            if let Some(new) = &mut self.new {
+                new.add(self.hashes[part], outer, frames);
+            }
         }
         callers
     }
@@ -77,16 +157,14 @@ impl CallPaths {
         self.table
     }
 
-    fn hash(&mut self, path: &[AddressId]) {
+    fn hash(&mut self, path: &[AddressId], hashes: &[AddressHash]) {
         self.hashes.clear();
         let [mut first, mut second] = self.hashers.each_ref().map(BuildHasher::build_hasher);
         for frames in path.chunks(STEP) {
-            for pair in frames.chunks(2) {
-                // One more than the number, so that none is 0, which stands for a frame that is not there.
-                let number = |at: usize| pair.get(at).map_or(0, |frame: &AddressId| frame.0.wrapping_add(1));
-                let both = u64::from(number(0)) << 32 | u64::from(number(1));
-                first.write_u64(both);
-                second.write_u64(both);
+            for frame in frames {
+                let [of_first, of_second] = hashes[frame.0 as usize];
+                first.write_u64(of_first);
+                second.write_u64(of_second);
             }
             self.hashes.push(KeyHash { first: first.finish(), second: second.finish() as u32 });
         }

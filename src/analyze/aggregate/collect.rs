@@ -6,6 +6,7 @@ use foldhash::fast::FixedState;
 use perf_data::record::{CpuMode, Sample};
 use rustc_hash::FxHashSet;
 
+use crate::analyze::aggregate::address_hashes::AddressHashes;
 use crate::analyze::aggregate::call_paths::CallPaths;
 use crate::analyze::aggregate::frames::{ChainCallers, Frame, around_own, for_each_caller, own_frame};
 use crate::analyze::aggregate::function_sets::{Adding, FunctionSets, Part};
@@ -18,6 +19,10 @@ use crate::analyze::sample_key::SampleKey;
 use crate::profile::{AddressId, CallersId, CodeAddress, DEEPEST_CHAIN, ModuleKind, StackTable, ThreadIndex};
 use crate::symbolize::ReturnAddressFinder;
 use crate::timeline::{CodeInterner, TaskId, Tasks};
+
+mod of_workers;
+
+pub(crate) use of_workers::{FoundKeys, Numbering, Told};
 
 /// Numbers of callers that are left free, so that the longest path still has one.
 const SPARE_NUMBERS: usize = 1 << 20;
@@ -45,7 +50,10 @@ pub struct Collector {
     code: CodeInterner,
     /// By address: whether it lies in no known code, or is not told apart.
     are_nowhere: Vec<bool>,
+    hashes: AddressHashes,
     paths: CallPaths,
+    /// What is added to paths is told to another collection.
+    is_telling: bool,
     path: Vec<AddressId>,
     /// Tells return addresses from what chains of frame pointers take for some; `None` where there are no such chains.
     return_addresses: Option<ReturnAddressFinder>,
@@ -103,7 +111,9 @@ impl Collector {
             located: AddressTable::default(),
             code: CodeInterner::default(),
             are_nowhere: Vec::new(),
+            hashes: AddressHashes::default(),
             paths: CallPaths::default(),
+            is_telling: false,
             path: Vec::new(),
             return_addresses: None,
             no_return_addresses: FxHashSet::default(),
@@ -152,6 +162,11 @@ impl Collector {
         self.known_callers = KeyTable::default();
     }
 
+    /// Stacks are told apart by their functions alone.
+    pub fn has_sets(&self) -> bool {
+        self.sets.is_some()
+    }
+
     /// The paths take more than they may: the last sample's were the first too many.
     #[inline]
     pub fn is_full(&self) -> bool {
@@ -168,7 +183,8 @@ impl Collector {
     pub fn take_paths(&mut self) -> StackTable {
         self.is_full = false;
         self.known_callers = KeyTable::default();
-        std::mem::take(&mut self.paths).into_table()
+        let none = if self.is_telling { CallPaths::telling() } else { CallPaths::default() };
+        std::mem::replace(&mut self.paths, none).into_table()
     }
 
     /// What decides the cell of a sample. `unwound` is the user part of the call stack as found by
@@ -206,8 +222,8 @@ impl Collector {
             true => {
                 self.find_path(tasks, task, spaces, own_frame(sample), sample, unwound);
                 match &mut self.keeping {
-                    Keeping::All => self.paths.callers(&self.path),
-                    Keeping::Part { launches } => launches.callers(&self.path),
+                    Keeping::All => self.paths.callers(&self.path, self.hashes.all()),
+                    Keeping::Part { launches } => launches.callers(&self.path, self.hashes.all()),
                     Keeping::Addresses => CallersId::NONE,
                 }
             }
@@ -225,8 +241,12 @@ impl Collector {
 
     /// The thread, if threads are told apart, and what addresses mean.
     fn told_apart(&self, tasks: &mut Tasks, task: TaskId) -> (ThreadIndex, Spaces) {
-        let thread = if self.dimensions.threads { tasks.thread(task) } else { ThreadIndex(0) };
-        (thread, (tasks.space_id(task), tasks.kernel_space_id()))
+        (self.thread(tasks, task), (tasks.space_id(task), tasks.kernel_space_id()))
+    }
+
+    /// The thread, if threads are told apart.
+    pub fn thread(&self, tasks: &Tasks, task: TaskId) -> ThreadIndex {
+        if self.dimensions.threads { tasks.thread(task) } else { ThreadIndex(0) }
     }
 
     /// All that was collected.
@@ -400,15 +420,23 @@ impl Collector {
     /// The number of the path at hand, by which samples of this hash find it again.
     fn number_path(&mut self, hash: KeyHash) -> CallersId {
         let keeps_paths = !matches!(self.keeping, Keeping::Addresses);
-        let callers = if keeps_paths { self.paths.callers(&self.path) } else { CallersId::NONE };
+        let callers = match keeps_paths {
+            true => self.paths.callers(&self.path, self.hashes.all()),
+            false => CallersId::NONE,
+        };
         self.known_callers.insert(hash, callers.0);
-        self.is_full = self.paths.bytes(self.known_callers.len()) > self.most_bytes
-            || self.paths.len() > u32::MAX as usize - SPARE_NUMBERS;
+        self.is_full = self.are_too_many();
         if self.is_full && !keeps_paths {
             // All that is known of these is that their addresses were seen.
             self.take_paths();
         }
         callers
+    }
+
+    /// Paths take more than they may, or more numbers than there are.
+    fn are_too_many(&self) -> bool {
+        self.paths.bytes(self.known_callers.len()) > self.most_bytes
+            || self.paths.len() > u32::MAX as usize - SPARE_NUMBERS
     }
 
     /// Finds a sample's callers, the outermost first, and its own frame behind them if that is given.
@@ -519,6 +547,7 @@ impl Collector {
         for known in (self.are_nowhere.len() as u32..self.code.len() as u32).map(AddressId) {
             self.are_nowhere.push(self.nowhere(tasks, known).is_some());
         }
+        self.hashes.extend(&self.code, tasks.modules());
         found
     }
 

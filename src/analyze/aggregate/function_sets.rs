@@ -30,7 +30,7 @@ pub(crate) enum Part {
 const NEAR: usize = 128;
 
 /// Finds the sets of stacks, one after the other. Nearly all frames of nearly all samples come by here.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct FunctionSets {
     /// By address.
     known: Vec<Known>,

@@ -16,7 +16,7 @@ use crate::symbolize::{SymbolizeOptions, Symbolizer};
 pub(crate) const SAMPLES_BEFORE: u64 = 1 << 15;
 
 /// Functions, each with the address that stands for all of its own.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Functions {
     /// By module and start: where each function ends, and its address.
     by_module: FxHashMap<ModuleId, BTreeMap<u64, (u64, AddressId)>>,

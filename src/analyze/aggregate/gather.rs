@@ -3,18 +3,20 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use perf_data::RecordPosition;
 use perf_data::record::{Record, RecordContext, Sample};
+use perf_data::{RecordPosition, RecordsInFile};
 use rustc_hash::FxHashMap;
 
-use crate::analyze::aggregate::collect::{Collected, Collector};
+use crate::analyze::aggregate::collect::{Collected, Collector, Numbering};
 use crate::analyze::aggregate::functions::{Functions, SAMPLES_BEFORE};
 use crate::analyze::aggregate::jit::JitFunctions;
+use crate::analyze::aggregate::key_workers::{BYTES_OF_WORKER, KeyFinder, follow, with_workers, workers};
 use crate::analyze::aggregate::missing_samples::{MissingSamples, WhoRan, WithoutSample};
 use crate::analyze::aggregate::one_mode;
-use crate::analyze::aggregate::replay::{Replay, ReplayEnd};
+use crate::analyze::aggregate::replay::{Batch, Replay, ReplayEnd, Told};
 use crate::analyze::aggregate::samples::SampleList;
-use crate::analyze::aggregate::unwind::{SampleUnwinder, finder_of_chains};
+use crate::analyze::aggregate::unwind::{SampleUnwinder, copies_stacks, finder_of_chains};
+use crate::analyze::aggregate::whose::Whose;
 use crate::analyze::build_ids::add_build_ids;
 use crate::analyze::events::EventUnit;
 use crate::analyze::events::{EventRole, EventRoles};
@@ -26,7 +28,7 @@ use crate::analyze::steps::{LostStep, NotSampledStep, Owner, SampleStep, Step};
 use crate::attribute::Charge;
 use crate::profile::{EventTotals, HiddenCallers, Module, SHORT_PROCESSES, Thread};
 use crate::recording::energy::{CpuTimes, EnergyReading};
-use crate::recording::metadata::{Metadata, Target};
+use crate::recording::metadata::Target;
 use crate::recording::{LentReading, Recording};
 use crate::timeline::{TaskId, Tasks};
 use crate::units::Timestamp;
@@ -72,15 +74,11 @@ pub(crate) fn gather<'r>(
     tell: impl FnMut(Step),
 ) -> Gathered {
     let mut gatherer = Gatherer::new(recording, roles, options, samples, room, tell);
-    let end = Replay::new(recording).for_each(|at, context, record| {
-        if let Some(time) = context.time {
-            gatherer.lent_until(time);
-        }
-        gatherer.record(at, context, record);
-    });
+    let end = gatherer.walk(options);
     gatherer.lent_until(Timestamp::from_nanos(u64::MAX));
     let (modules, threads) = gatherer.tasks.into_parts();
-    let hidden_callers = gatherer.unwinder.as_ref().map(SampleUnwinder::hidden_callers).unwrap_or_default();
+    let own = gatherer.unwinder.as_ref().map(SampleUnwinder::hidden_callers).unwrap_or_default();
+    let hidden_callers = own.and(gatherer.hidden_from_workers);
     let unwinding = gatherer.unwinder.map(|unwinder| unwinder.warnings()).unwrap_or_default();
     let folded = gatherer.collector.warning();
     let not_told =
@@ -105,13 +103,17 @@ pub(crate) fn gather<'r>(
 struct Gatherer<'r, F> {
     recording: &'r Recording,
     roles: &'r EventRoles,
-    metadata: Option<&'r Metadata>,
+    whose: Whose<'r>,
     tasks: Tasks,
     jit: JitFunctions,
     collector: Collector,
     unwinder: Option<SampleUnwinder>,
     launches: Launches,
     totals: Vec<EventTotals>,
+    /// Keys that were found here so far.
+    keyed: u64,
+    /// Call paths are asked for.
+    has_stacks: bool,
     /// Samples until functions are looked up, and what for; `None` where addresses are to be told apart.
     functions_after: Option<(u64, FunctionsAlone)>,
     /// Launches so far.
@@ -129,6 +131,10 @@ struct Gatherer<'r, F> {
     counted: Option<CountedTime>,
     /// Readings of others that are still to come.
     lent: &'r [LentReading],
+    /// What each worker numbers, if there are some, and whose batch is at hand.
+    numberings: Vec<Numbering>,
+    turn: usize,
+    hidden_from_workers: HiddenCallers,
     tell: F,
 }
 
@@ -161,7 +167,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         Self {
             recording,
             roles,
-            metadata: recording.metadata(),
+            whose: Whose { metadata: recording.metadata() },
             tasks: Tasks::default(),
             jit: JitFunctions::new(
                 recording.events().iter().any(|event| event.attr.clock() == Some(CLOCK_MONOTONIC)),
@@ -179,6 +185,8 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                 .filter(|_| options.dimensions.stacks),
             launches,
             totals,
+            keyed: 0,
+            has_stacks: options.dimensions.stacks,
             functions_after: options
                 .functions
                 .clone()
@@ -194,8 +202,83 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             missing,
             counted: options.counted,
             lent: recording.lent_readings().unwrap_or_default(),
+            numberings: Vec::new(),
+            turn: 0,
+            hidden_from_workers: HiddenCallers::default(),
             tell,
         }
+    }
+
+    /// Walks through the recording: alone first, and then with threads that find keys, as far as these are of use.
+    fn walk(&mut self, options: &Options) -> ReplayEnd {
+        let (mut replay, mut told) = (Replay::new(self.recording), Told::new(self.recording));
+        let mut batch = Batch::default();
+        while replay.next_batch(&mut batch) {
+            told.all(&mut batch, |at| replay.get(at), |at, context, record| self.visit(at, context, record));
+            let finders = match replay.in_file() {
+                Some(records) if self.may_ask_workers() => self.finders(options, records),
+                _ => continue,
+            };
+            let Some(records) = finders.first().map(|first| first.records) else { continue };
+            let rest = with_workers(replay, records, finders, |batch, turn, keys| {
+                if let Some(numbering) = self.numberings.get_mut(turn) {
+                    numbering.begin(keys().unwrap_or_default());
+                }
+                self.turn = turn;
+                told.all(batch, |at| records.get(at), |at, context, record| self.visit(at, context, record));
+                !self.numberings.is_empty()
+            });
+            self.numberings.clear();
+            self.hidden_from_workers = self.hidden_from_workers.and(rest.hidden_callers);
+            replay = rest.replay;
+            if let Some(mut batch) = rest.batch {
+                told.all(
+                    &mut batch,
+                    |at| replay.get(at),
+                    |at, context, record| self.visit(at, context, record),
+                );
+            }
+        }
+        told.end(replay)
+    }
+
+    fn visit(&mut self, at: RecordPosition, context: &RecordContext, record: &Record<'_>) {
+        if let Some(time) = context.time {
+            self.lent_until(time);
+        }
+        self.record(at, context, record);
+    }
+
+    /// Whether other threads may find keys from now on: of samples with call paths, all of which are kept, and where it is
+    /// known which functions' addresses are not told apart.
+    fn may_ask_workers(&self) -> bool {
+        self.keyed >= SAMPLES_BEFORE
+            && self.functions_after.is_none()
+            && !self.is_too_large
+            && !self.room.in_parts
+            && self.samples.is_none()
+            && self.has_stacks
+            && !copies_stacks(self.recording)
+            && self.numberings.is_empty()
+    }
+
+    /// What finds keys in other threads, as far as there are some.
+    fn finders(&mut self, options: &Options, records: RecordsInFile<'r>) -> Vec<KeyFinder<'r>> {
+        let count = workers(options.threads(), self.collector.has_sets());
+        self.numberings = (0..count).map(|_| Numbering::new(&self.collector.told(&self.tasks))).collect();
+        let finder = |_| KeyFinder {
+            decoder: self.recording.decoder(),
+            records,
+            roles: self.roles,
+            whose: self.whose,
+            tasks: self.tasks.clone(),
+            jit: self.jit.clone(),
+            collector: self.collector.of_worker(BYTES_OF_WORKER, finder_of_chains(self.recording, options)),
+            unwinder: SampleUnwinder::for_recording(self.recording, &options.symbolize)
+                .map(|unwinder| unwinder.with_files(options.unwind_files.clone())),
+            told: self.collector.told(&self.tasks),
+        };
+        (0..count).map(finder).collect()
     }
 
     /// Tells the readings up to a time that the recording was given.
@@ -214,15 +297,10 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         if let Some(time) = context.time {
             self.jit.advance(time, &mut self.tasks);
         }
+        follow(record, &mut self.tasks, &mut self.jit);
         match record {
             Record::Sample(sample) => self.sample(at, context, sample),
-            Record::Mmap(mmap) => {
-                self.tasks.map(mmap);
-                self.jit.mapped(mmap.path);
-            }
-            Record::Comm { pid, tid, name, exec } => self.tasks.rename(*pid, *tid, name, *exec),
             Record::Fork(change) => {
-                self.tasks.fork(change);
                 self.missing.started(change, context);
                 self.launches.forked(change);
             }
@@ -230,10 +308,6 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                 self.missing.ended(change.tid, context);
                 self.launches.ended(change.pid, change.tid, context.time);
             }
-            Record::Ksymbol { address, length, unregistered: false, name } => {
-                self.tasks.kernel_symbol(*address, *length, name);
-            }
-            Record::Cgroup { id, path } => self.tasks.name_cgroup(*id, path),
             Record::Lost { count } => self.lost(context, *count),
             Record::Read { value, .. } => {
                 let event = self.sampled_event(context);
@@ -307,13 +381,13 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         }
         // A clock ticks on idle CPUs too; what they spend is the machine's, not a task's.
         let is_idle = pid == 0 && unit == EventUnit::Nanoseconds;
-        let owner = match (self.charge_elsewhere(pid), &mut self.samples) {
+        let owner = match (self.whose.charge_elsewhere(&self.tasks, pid), &mut self.samples) {
             (Some(charge), _) => Owner::Charge { is_idle, charge },
             (None, Some(samples)) => {
                 let cell = samples.push(at, event, count);
                 Owner::Charge { is_idle, charge: Charge::Cell(cell) }
             }
-            (None, None) => Owner::Cell { is_idle, key: self.key(task, sample) },
+            (None, None) => Owner::Cell { is_idle, key: self.key(at, task, sample) },
         };
         let cpu = context.cpu.unwrap_or(NO_CPU);
         let key = match owner {
@@ -362,13 +436,22 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             (self.tell)(Step::PartEnds(Box::new(self.collector.take_paths())));
         } else {
             self.is_too_large = true;
+            self.numberings.clear();
             self.collector.give_up_paths();
             (self.tell)(Step::TooLarge);
         }
     }
 
-    fn key(&mut self, task: TaskId, sample: &Sample<'_>) -> SampleKey {
+    fn key(&mut self, at: RecordPosition, task: TaskId, sample: &Sample<'_>) -> SampleKey {
         self.make_room();
+        if let Some(numbering) = self.numberings.get_mut(self.turn) {
+            let thread = self.collector.thread(&self.tasks, task);
+            match self.collector.key_of(numbering, &mut self.tasks, at, thread) {
+                Some(key) => return key,
+                None => self.numberings.clear(),
+            }
+        }
+        self.keyed += 1;
         if let Some((left, _)) = &mut self.functions_after {
             *left -= 1;
             if *left == 0 {
@@ -432,7 +515,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
 
     /// Is this thread one that was to be recorded?
     fn is_of_target(&self, pid: u32, tid: u32) -> bool {
-        let Some(metadata) = self.metadata else { return true };
+        let Some(metadata) = self.whose.metadata else { return true };
         let descends = |root: &u32| self.tasks.descends_from(pid, *root);
         pid != metadata.recorder_pid
             && match &metadata.target {
@@ -441,24 +524,6 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                 Target::Processes(pids) => pids.iter().any(descends),
                 Target::Threads(tids) => tids.contains(&tid) || self.launches.follows(tid),
             }
-    }
-
-    /// Where a sample goes that is not the program's, in a recording of everything for one program.
-    fn charge_elsewhere(&self, pid: u32) -> Option<Charge> {
-        let metadata = self.metadata?;
-        if pid == metadata.recorder_pid {
-            return Some(Charge::Recorder);
-        }
-        if !metadata.system_wide_samples {
-            return None;
-        }
-        let ours = match &metadata.target {
-            Target::System => true,
-            Target::Command { pid: root, .. } => self.tasks.descends_from(pid, *root),
-            Target::Processes(pids) => pids.iter().any(|root| self.tasks.descends_from(pid, *root)),
-            Target::Threads(_) => true,
-        };
-        (!ours).then_some(Charge::OtherProcess)
     }
 
     fn lost(&mut self, context: &RecordContext, count: u64) {

@@ -20,7 +20,7 @@ use crate::units::Timestamp;
 const LARGEST_FILE: u64 = 1 << 30;
 
 /// Announced functions that are not yet mapped, by time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct JitFunctions {
     waiting: VecDeque<Function>,
     /// The recording's clock is the one of jitdump files. If not, all functions are mapped at once.
@@ -30,7 +30,7 @@ pub struct JitFunctions {
     warnings: Vec<String>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Function {
     time: Timestamp,
     pid: u32,

@@ -29,7 +29,7 @@ pub(crate) fn hash(hashers: &[FixedState; 2], write: impl Fn(&mut FoldHasher<'_>
 
 /// Numbers by hashes of their keys: open addressing, so that an entry and those that had to give way to it lie
 /// in one line of the cache.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct KeyTable {
     /// A power of two of them, or none.
     entries: Vec<Entry>,
@@ -107,7 +107,7 @@ fn find_among(entries: &[Entry], key: KeyHash) -> Option<u32> {
 
 /// The numbers of addresses, each in the context that decides what it means: memory maps, mode, and whether the
 /// instruction before it is meant.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct AddressTable {
     /// The keys are no hashes here: an address can be told from its hash again.
     numbers: KeyTable,

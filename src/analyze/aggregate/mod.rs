@@ -1,5 +1,6 @@
 //! Samples in the order of time are gathered by what they share: stack, thread, CPU and event.
 
+mod address_hashes;
 pub(crate) mod call_paths;
 pub(crate) mod cell_counts;
 pub(crate) mod cells;
@@ -10,6 +11,7 @@ pub(crate) mod functions;
 pub(crate) mod gather;
 pub(crate) mod jit;
 pub(crate) mod key_table;
+mod key_workers;
 mod late_ticks;
 pub(crate) mod missed_counts;
 pub(crate) mod missing_samples;
@@ -20,3 +22,4 @@ pub(crate) mod samples;
 mod short_tasks;
 pub(crate) mod unsampled;
 pub(crate) mod unwind;
+mod whose;

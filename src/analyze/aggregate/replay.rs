@@ -217,6 +217,21 @@ impl<'r> Told<'r> {
         ControlFlow::Continue(())
     }
 
+    /// The same with a visit that does not break off.
+    #[inline]
+    pub fn all<'b>(
+        &mut self,
+        batch: &mut Batch,
+        find: impl Fn(RecordPosition) -> Option<RawRecord<'b>>,
+        mut visit: impl FnMut(RecordPosition, &RecordContext, &Record<'_>),
+    ) {
+        let visit = &mut |at, context: &RecordContext, record: &Record<'_>| {
+            visit(at, context, record);
+            ControlFlow::Continue(())
+        };
+        let ControlFlow::Continue(()) = self.batch(batch, find, visit) else { return };
+    }
+
     #[inline]
     fn deliver(
         &mut self,
