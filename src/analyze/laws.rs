@@ -96,7 +96,7 @@ proptest! {
         stacks in any_stacks(),
         dimensions in any_dimensions(),
         [of_whole, of_part] in prop::array::uniform2(any_limits()),
-        threads in 1usize..3,
+        threads in 1usize..6,
     ) {
         let recording = Arc::new(recording_of_stacks(&stacks));
         let options = Options { dimensions, threads: Some(threads), ..Options::default() };
@@ -126,6 +126,25 @@ proptest! {
         }
         for (a, b) in variances(&whole).into_iter().zip(variances(&parts)) {
             prop_assert!((a - b).abs() <= 1e-5 * a.max(1e-12), "{} and {}", a, b);
+        }
+    }
+
+    /// As long as all of it fits into memory, nothing depends on how many threads there are, however many of them find keys.
+    #[test]
+    fn workers_change_nothing(
+        stacks in prop::collection::vec(prop::collection::vec(0u64..6, 0..9), 300..700),
+        dimensions in any_dimensions(),
+        most_addresses in prop::sample::select(vec![2, 4, usize::MAX]),
+    ) {
+        let recording = Arc::new(recording_of_stacks(&stacks));
+        let limits = TableLimits { addresses: most_addresses, ..MOST };
+        let [alone, others @ ..] = [1, 3, 4, 9].map(|threads| {
+            let options = Options { dimensions, threads: Some(threads), ..Options::default() };
+            let analysis = Analysis::with_limits(&recording, &options, [limits; 2], 0);
+            format!("{:#?}", analysis.profile())
+        });
+        for other in others {
+            prop_assert_eq!(&alone, &other);
         }
     }
 

@@ -25,6 +25,11 @@ impl CodeInterner {
         })
     }
 
+    /// Whether an address has a number.
+    pub fn has(&self, address: CodeAddress) -> bool {
+        self.ids.contains_key(&address)
+    }
+
     /// Another number for an address, which [`CodeInterner::intern`] does not give: always the same.
     pub fn number_apart(&mut self, address: CodeAddress) -> AddressId {
         *self.apart.entry(address).or_insert_with(|| {

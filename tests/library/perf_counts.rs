@@ -10,7 +10,7 @@ use std::process::Command;
 use eprof::analyze::{Dimensions, Options, analyze};
 use eprof::profile::ModuleKind;
 use eprof::recording::Recording;
-use eprof_testbed::{has_program, published_data, skip};
+use eprof_testbed::{files_below, has_program, published_data, skip};
 
 /// Samples by event, shared object and symbol (an address where there is no symbol).
 type Counts = BTreeMap<(String, String, String), u64>;
@@ -25,7 +25,10 @@ fn every_function_has_as_many_samples_as_perf_says() {
     }
     let mut compared = 0;
     let mut wrong = Vec::new();
-    for path in FOLDERS.iter().flat_map(|folder| files_below(&data.join(folder))) {
+    let files = FOLDERS.iter().flat_map(|folder| files_below(&data.join(folder)));
+    let is_recording =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".data"));
+    for path in files.filter(is_recording) {
         let Some(perf) = counts_by_perf(&path) else { continue };
         let ours = counts_by_eprof(&path);
         compared += 1;
@@ -40,20 +43,6 @@ fn every_function_has_as_many_samples_as_perf_says() {
     }
     assert!(compared > 25, "perf read only {compared} files");
     assert!(wrong.is_empty(), "{} of {compared} files differ:\n{}", wrong.len(), wrong.join("\n"));
-}
-
-fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            files.extend(files_below(&path));
-        } else if path.file_name().is_some_and(|name| name.to_string_lossy().contains(".data")) {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files
 }
 
 /// `None` where perf prints no samples: it cannot read the file, or there are none.

@@ -161,10 +161,13 @@ impl CallPaths {
         self.hashes.clear();
         let [mut first, mut second] = self.hashers.each_ref().map(BuildHasher::build_hasher);
         for frames in path.chunks(STEP) {
-            for frame in frames {
-                let [of_first, of_second] = hashes[frame.0 as usize];
-                first.write_u64(of_first);
-                second.write_u64(of_second);
+            for pair in frames.chunks(2) {
+                let of =
+                    |at: usize| pair.get(at).map_or([0; 2], |frame: &AddressId| hashes[frame.0 as usize]);
+                // Two numbers as if drawn, of which one is turned so that their order matters: a sum of them tells as much.
+                let ([a, b], [c, d]) = (of(0), of(1));
+                first.write_u64(a ^ c.rotate_left(32));
+                second.write_u64(b ^ d.rotate_left(32));
             }
             self.hashes.push(KeyHash { first: first.finish(), second: second.finish() as u32 });
         }
@@ -179,7 +182,43 @@ mod tests {
 
     use super::*;
 
+    /// Hashes of so many addresses, as if drawn.
+    fn hashes(addresses: u32) -> Vec<AddressHash> {
+        let hashers = [FixedState::with_seed(7), FixedState::with_seed(8)];
+        (0..addresses).map(|address| hashers.each_ref().map(|hasher| hasher.hash_one(address))).collect()
+    }
+
     proptest! {
+        /// Parts that two trees tell, which number addresses in another way, make the tree that all paths would.
+        #[test]
+        fn parts_of_others_make_the_same_tree(
+            paths in prop::collection::vec(prop::collection::vec(0u32..3, 0..14), 0..80),
+            turns in prop::collection::vec((0usize..2, any::<bool>()), 80),
+        ) {
+            let (hashes, turned) = (hashes(3), hashes(3).into_iter().rev().collect::<Vec<_>>());
+            let [mut alone, mut merged] = [CallPaths::default(), CallPaths::default()];
+            let mut others = [0, 1].map(|_| (CallPaths::telling(), vec![CallersId::NONE]));
+            for (path, (other, begins_anew)) in paths.iter().zip(&turns) {
+                let here: Vec<AddressId> = path.iter().copied().map(AddressId).collect();
+                let there: Vec<AddressId> = path.iter().map(|frame| AddressId(2 - frame)).collect();
+                let expected = alone.callers(&here, &hashes);
+                let (tree, callers) = &mut others[*other];
+                if *begins_anew {
+                    (*tree, *callers) = (CallPaths::telling(), vec![CallersId::NONE]);
+                }
+                let found = tree.callers(&there, &turned);
+                let new = tree.take_new();
+                for part in 0..new.len() {
+                    merged.add_part(&new, part, callers, |frame| AddressId(2 - frame.0));
+                }
+                prop_assert_eq!(callers[found.0 as usize], expected);
+            }
+            prop_assert_eq!(alone.known.len(), merged.known.len());
+            let tables = [alone, merged].map(CallPaths::into_table);
+            prop_assert!(tables[0].all_callers().eq(tables[1].all_callers()));
+            prop_assert!(tables[0].all_callers().all(|at| tables[0].caller(at) == tables[1].caller(at)));
+        }
+
         /// Equal paths have one number, others have not, and all are found in the tree.
         #[test]
         fn paths_are_found_again(
@@ -189,7 +228,7 @@ mod tests {
             let mut tree = CallPaths::default();
             for path in &paths {
                 let addresses: Vec<AddressId> = path.iter().copied().map(AddressId).collect();
-                let callers = tree.callers(&addresses);
+                let callers = tree.callers(&addresses, &hashes(3));
                 prop_assert_eq!(*known.entry(path).or_insert(callers), callers);
             }
             let places = tree.len();
@@ -211,11 +250,11 @@ mod tests {
         let mut tree = CallPaths::default();
         let path =
             |depth: u32, last: u32| -> Vec<AddressId> { (0..depth).chain([last]).map(AddressId).collect() };
-        tree.callers(&path(40, 100));
+        tree.callers(&path(40, 100), &hashes(103));
         let before = tree.len();
-        tree.callers(&path(40, 101));
+        tree.callers(&path(40, 101), &hashes(103));
         assert_eq!(tree.len(), before + 1);
-        tree.callers(&path(39, 102));
+        tree.callers(&path(39, 102), &hashes(103));
         assert_eq!(tree.len(), before + 1 + 4, "from the 36th on");
     }
 }

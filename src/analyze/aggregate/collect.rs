@@ -162,11 +162,6 @@ impl Collector {
         self.known_callers = KeyTable::default();
     }
 
-    /// Stacks are told apart by their functions alone.
-    pub fn has_sets(&self) -> bool {
-        self.sets.is_some()
-    }
-
     /// The paths take more than they may: the last sample's were the first too many.
     #[inline]
     pub fn is_full(&self) -> bool {
@@ -526,12 +521,14 @@ impl Collector {
 
     #[cold]
     fn locate(&mut self, tasks: &mut Tasks, task: TaskId, frame: Frame, key: KeyHash) -> AddressId {
-        if frame.is_return && self.code.len() >= self.most_addresses {
-            return *self.folded.get_or_insert_with(|| self.code.intern(tasks.folded()));
-        }
         let place = tasks.locate(task, frame.mode, frame.address);
         let code = in_the_call(tasks, place, frame.is_return);
-        let found = if self.is_no_return_address(tasks, task, frame) {
+        // What was told apart before still is, whichever thread met it.
+        let is_too_many =
+            |code| frame.is_return && self.code.len() >= self.most_addresses && !self.code.has(code);
+        let found = if is_too_many(code) && self.functions.find(code).is_none() {
+            *self.folded.get_or_insert_with(|| self.code.intern(tasks.folded()))
+        } else if self.is_no_return_address(tasks, task, frame) {
             let found = self.code.intern(code);
             // What stands for others is not what this is.
             let found = if self.functions.is_standing(found) { self.code.number_apart(code) } else { found };
@@ -543,7 +540,10 @@ impl Collector {
         } else {
             self.functions.find(code).unwrap_or_else(|| self.code.intern(code))
         };
-        self.located.insert(key, found);
+        // What is folded is told by where it lies alone, and takes no memory.
+        if Some(found) != self.folded {
+            self.located.insert(key, found);
+        }
         for known in (self.are_nowhere.len() as u32..self.code.len() as u32).map(AddressId) {
             self.are_nowhere.push(self.nowhere(tasks, known).is_some());
         }

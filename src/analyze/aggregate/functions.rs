@@ -13,7 +13,8 @@ use crate::profile::{AddressId, CodeAddress, Module, ModuleId, ModuleKind};
 use crate::symbolize::{SymbolizeOptions, Symbolizer};
 
 /// Samples before functions are looked up: enough to meet nearly all that matter.
-pub(crate) const SAMPLES_BEFORE: u64 = 1 << 15;
+/// Tests have few samples.
+pub(crate) const SAMPLES_BEFORE: u64 = if cfg!(test) { 100 } else { 1 << 15 };
 
 /// Functions, each with the address that stands for all of its own.
 #[derive(Debug, Clone, Default)]

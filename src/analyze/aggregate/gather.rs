@@ -264,7 +264,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
 
     /// What finds keys in other threads, as far as there are some.
     fn finders(&mut self, options: &Options, records: RecordsInFile<'r>) -> Vec<KeyFinder<'r>> {
-        let count = workers(options.threads(), self.collector.has_sets());
+        let count = workers(options.threads());
         self.numberings = (0..count).map(|_| Numbering::new(&self.collector.told(&self.tasks))).collect();
         let finder = |_| KeyFinder {
             decoder: self.recording.decoder(),
@@ -297,9 +297,11 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         if let Some(time) = context.time {
             self.jit.advance(time, &mut self.tasks);
         }
+        if let Record::Sample(sample) = record {
+            return self.sample(at, context, sample);
+        }
         follow(record, &mut self.tasks, &mut self.jit);
         match record {
-            Record::Sample(sample) => self.sample(at, context, sample),
             Record::Fork(change) => {
                 self.missing.started(change, context);
                 self.launches.forked(change);

@@ -38,14 +38,9 @@ pub(super) const BYTES_OF_WORKER: usize = 4 << 20;
 /// Batches that a worker may be ahead.
 const AHEAD: usize = 2;
 
-/// How many workers go with so many threads. One thread gathers and one attributes, which keeps two CPUs busy, unless most is looked up
-/// that is needed for functions alone.
-pub(super) fn workers(threads: usize, are_functions_alone: bool) -> usize {
-    match threads {
-        0 | 1 => 0,
-        2 => usize::from(are_functions_alone),
-        _ => (threads - 2).min(MOST_WORKERS),
-    }
+/// How many workers go with so many threads: one gathers and one attributes, which keeps two CPUs busy.
+pub(super) fn workers(threads: usize) -> usize {
+    threads.saturating_sub(2).min(MOST_WORKERS)
 }
 
 /// What a record tells of processes and their memory.
@@ -237,3 +232,7 @@ fn scout<'r>(
     }
     (replay, None)
 }
+
+#[cfg(test)]
+#[path = "key_workers_tests.rs"]
+mod tests;

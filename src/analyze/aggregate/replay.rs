@@ -15,7 +15,8 @@ use crate::timeline::RoundSorter;
 const LONGEST_ROUND: usize = 1 << 20;
 
 /// So many records in a row are worth handing to another thread.
-const BATCH: usize = 1 << 13;
+/// Tests have few records, and are to have many batches.
+const BATCH: usize = if cfg!(test) { 50 } else { 1 << 13 };
 
 /// Walks a recording in time order.
 #[derive(Debug)]
@@ -128,10 +129,15 @@ impl<'r> Replay<'r> {
         while self.ready.len() - self.handed_out < BATCH && self.end.is_none() {
             self.find(batch);
         }
-        let until = self.ready.len().min(self.handed_out + BATCH);
-        Arc::make_mut(&mut batch.positions).extend_from_slice(&self.ready[self.handed_out..until]);
         batch.offset = self.offset;
-        self.handed_out = until;
+        let positions = Arc::make_mut(&mut batch.positions);
+        if self.handed_out == 0 && self.ready.len() <= 2 * BATCH {
+            std::mem::swap(positions, &mut self.ready);
+        } else {
+            let until = self.ready.len().min(self.handed_out + BATCH);
+            positions.extend_from_slice(&self.ready[self.handed_out..until]);
+            self.handed_out = until;
+        }
         !batch.positions.is_empty() || !batch.damages.is_empty()
     }
 

@@ -65,20 +65,13 @@ pub(crate) fn whole(
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
-
-    use eprof_testbed::published_data;
+    use eprof_testbed::{files_below, published_data};
 
     use super::*;
     use crate::analyze::intervals::survey::survey;
     use crate::analyze::memory::MemoryLimit;
     use crate::analyze::{Dimensions, WattsRange};
     use crate::units::Watts;
-
-    fn files_below(folder: &Path) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
-    }
 
     /// Of recordings that others made, which have no joules.
     #[test]

@@ -45,5 +45,5 @@ pub use eprof_testbed_macros::test;
 pub use inventory;
 
 pub use environment::{eprof, has_program, run_or_skip, skip, skip_quietly};
-pub use published::{published, published_data};
+pub use published::{files_below, published, published_data};
 pub use started::Started;

@@ -98,3 +98,11 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths.sort();
     paths
 }
+
+/// All files below a folder; none if there is no such folder.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    entries(folder)
+        .into_iter()
+        .flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] })
+        .collect()
+}
