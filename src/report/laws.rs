@@ -11,7 +11,7 @@ use super::tree::{CallTree, Direction, Root, TreeOptions};
 use super::walk::TreeFrame;
 use super::*;
 use crate::hardware::Method;
-use crate::profile::Profile;
+use crate::profile::{Profile, ProfileParts};
 use crate::symbolize::Symbols;
 
 const FUNCTIONS: [&str; 6] = ["main", "work", "work>mix", "mix", "walk>work", "leaf"];
@@ -228,6 +228,39 @@ proptest! {
             prop_assert_eq!(path, other);
             prop_assert!(near(*a, *b));
         }
+    }
+
+    /// Several threads see the nodes that one sees, in its order.
+    #[test]
+    fn threads_walk_a_call_tree_as_one_does(
+        (profile, symbols) in any_profile(),
+        innermost in any::<bool>(),
+        root in prop::sample::select(vec![Root::None, Root::Command, Root::Thread]),
+        threshold in prop::sample::select(vec![0.0, 0.01, 0.05, 0.2]),
+        whole in any::<bool>(),
+        parts in prop::option::of(1usize..4),
+    ) {
+        let direction = if innermost { Direction::FromInnermost } else { Direction::FromOutermost };
+        let options = TreeOptions { direction, root, whole, ..TreeOptions::default() };
+        let divided = Divided::new(&profile, parts.unwrap_or(1), |cell| cell % parts.unwrap_or(1));
+        let of: &dyn ProfileParts = if parts.is_some() { &divided } else { &profile };
+        let tree = CallTree::new(of, &symbols, &options).expect("there are samples");
+        let threshold = threshold * tree.total();
+        let (mut expected, mut found) = (Vec::new(), Vec::new());
+        tree.for_each_own(threshold, |path, weight| {
+            expected.push((path.to_vec(), weight));
+            Ok::<(), ReportError>(())
+        }).expect("nothing fails");
+        type Nodes = Vec<(Vec<TreeFrame>, f64)>;
+        tree.for_each_own_at_once(
+            threshold,
+            |nodes: &mut Nodes, path, weight| nodes.push((path.to_vec(), weight)),
+            |nodes| {
+                found.extend(nodes);
+                Ok::<(), ReportError>(())
+            },
+        ).expect("nothing fails");
+        prop_assert_eq!(expected, found);
     }
 
     /// Shown + cut + filtered + not selected = attributed; with the balance's rows: = measured.

@@ -213,7 +213,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
     fn walk(&mut self, options: &Options) -> ReplayEnd {
         let (mut replay, mut told) = (Replay::new(self.recording), Told::new(self.recording));
         let mut batch = Batch::default();
-        while replay.next_batch(&mut batch) {
+        while replay.next_batch(&mut batch, 1) {
             told.all(&mut batch, |at| replay.get(at), |at, context, record| self.visit(at, context, record));
             let finders = match replay.in_file() {
                 Some(records) if self.may_ask_workers() => self.finders(options, records),

@@ -35,6 +35,8 @@ use crate::timeline::Tasks;
 const MOST_WORKERS: usize = 6;
 /// What the paths may take that a worker remembers, to tell them by number: little enough to stay in its CPU's cache, mostly.
 pub(super) const BYTES_OF_WORKER: usize = 4 << 20;
+/// So many records in a row are worth handing to another thread. Tests have few records, and are to have many batches.
+const BATCH: usize = if cfg!(test) { 50 } else { 1 << 12 };
 /// Batches that a worker may be ahead.
 const AHEAD: usize = 2;
 
@@ -210,7 +212,7 @@ fn scout<'r>(
 ) -> (Replay<'r>, Option<Batch>) {
     for number in 0.. {
         let mut batch = Batch::default();
-        if !replay.next_batch(&mut batch) {
+        if !replay.next_batch(&mut batch, BATCH) {
             break;
         }
         if replay.in_file().is_none() {

@@ -14,9 +14,8 @@ use crate::timeline::RoundSorter;
 /// holds, so that what is older has come.
 const LONGEST_ROUND: usize = 1 << 20;
 
-/// So many records in a row are worth handing to another thread.
-/// Tests have few records, and are to have many batches.
-const BATCH: usize = if cfg!(test) { 50 } else { 1 << 13 };
+/// So many records at most are one batch.
+const BATCH: usize = 1 << 14;
 
 /// Walks a recording in time order.
 #[derive(Debug)]
@@ -106,7 +105,7 @@ impl<'r> Replay<'r> {
         mut visit: impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
     ) -> ReplayEnd {
         let (mut batch, mut told) = (Batch::default(), Told::new(self.recording));
-        while self.next_batch(&mut batch) {
+        while self.next_batch(&mut batch, 1) {
             // Who breaks off wants to hear no more, so that it does not matter where.
             if told.batch(&mut batch, |position| self.records.get(position), &mut visit).is_break() {
                 break;
@@ -115,8 +114,9 @@ impl<'r> Replay<'r> {
         told.end(self)
     }
 
-    /// Finds the records that come next; `false` where there are no more. Those of the batch before are given up.
-    pub(crate) fn next_batch(&mut self, batch: &mut Batch) -> bool {
+    /// Finds the records that come next, `least` of them or more if there are as many; `false` where there are no more. Those of the
+    /// batch before are given up. Whoever looks at them next finds few of them in the CPU's cache still.
+    pub(crate) fn next_batch(&mut self, batch: &mut Batch, least: usize) -> bool {
         // It is nobody else's where batches are looked at one after the other.
         Arc::make_mut(&mut batch.positions).clear();
         batch.damages.clear();
@@ -126,12 +126,12 @@ impl<'r> Replay<'r> {
             let oldest = self.sorter.iter().map(|(_, position)| *position).min();
             self.records.release_before(oldest.unwrap_or(self.latest));
         }
-        while self.ready.len() - self.handed_out < BATCH && self.end.is_none() {
+        while self.ready.len() - self.handed_out < least && self.end.is_none() {
             self.find(batch);
         }
         batch.offset = self.offset;
         let positions = Arc::make_mut(&mut batch.positions);
-        if self.handed_out == 0 && self.ready.len() <= 2 * BATCH {
+        if self.handed_out == 0 && self.ready.len() <= BATCH {
             std::mem::swap(positions, &mut self.ready);
         } else {
             let until = self.ready.len().min(self.handed_out + BATCH);
