@@ -34,7 +34,7 @@ use crate::timeline::Tasks;
 /// More do not help: what the thread that gathers has left to do takes as long.
 const MOST_WORKERS: usize = 6;
 /// What the paths may take that a worker remembers, to tell them by number: little enough to stay in its CPU's cache, mostly.
-pub(super) const BYTES_OF_WORKER: usize = 4 << 20;
+pub(super) const BYTES_OF_WORKER: usize = 1 << 20;
 /// So many records in a row are worth handing to another thread. Tests have few records, and are to have many batches.
 const BATCH: usize = if cfg!(test) { 50 } else { 1 << 12 };
 /// Batches that a worker may be ahead.
