@@ -10,6 +10,7 @@ use std::ops::Range;
 use super::frames::{FrameTable, UNKNOWN};
 use crate::profile::{AddressId, CallersId, Profile, StackId};
 use crate::threads::Threads;
+pub(super) use weighed_tree::WeighedStack;
 use weighed_tree::WeighedTree;
 
 mod weighed_tree;
@@ -22,16 +23,6 @@ pub enum Direction {
     FromOutermost,
     /// From the innermost frame to the outermost: by whom is it called.
     FromInnermost,
-}
-
-/// A stack and what it weighs.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WeighedStack {
-    /// A frame above all frames of the stack (a thread, a process), as index into the names of such
-    /// frames.
-    pub above: Option<u32>,
-    pub stack: StackId,
-    pub weight: f64,
 }
 
 /// A frame of the call tree.

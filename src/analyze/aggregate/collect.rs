@@ -22,8 +22,6 @@ use crate::timeline::{CodeInterner, TaskId, Tasks};
 
 mod of_workers;
 
-pub(crate) use of_workers::{FoundKeys, Numbering, Told};
-
 /// Numbers of callers that are left free, so that the longest path still has one.
 const SPARE_NUMBERS: usize = 1 << 20;
 

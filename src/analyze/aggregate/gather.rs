@@ -7,7 +7,8 @@ use perf_data::record::{Record, RecordContext, Sample};
 use perf_data::{RecordPosition, RecordsInFile};
 use rustc_hash::FxHashMap;
 
-use crate::analyze::aggregate::collect::{Collected, Collector, Numbering};
+use crate::analyze::aggregate::collect::{Collected, Collector};
+use crate::analyze::aggregate::found_keys::Numbering;
 use crate::analyze::aggregate::functions::{Functions, SAMPLES_BEFORE};
 use crate::analyze::aggregate::jit::JitFunctions;
 use crate::analyze::aggregate::key_workers::{BYTES_OF_WORKER, KeyFinder, follow, with_workers, workers};

@@ -22,7 +22,8 @@ use perf_data::format::record_type;
 use perf_data::record::{Record, RecordContext, Sample};
 use perf_data::{Decoder, RecordPosition, RecordsInFile};
 
-use crate::analyze::aggregate::collect::{Collector, FoundKeys, Told};
+use crate::analyze::aggregate::collect::Collector;
+use crate::analyze::aggregate::found_keys::{FoundKeys, KnownNumbers};
 use crate::analyze::aggregate::jit::JitFunctions;
 use crate::analyze::aggregate::replay::{Batch, Replay};
 use crate::analyze::aggregate::unwind::SampleUnwinder;
@@ -72,7 +73,7 @@ pub(super) struct KeyFinder<'r> {
     pub jit: JitFunctions,
     pub collector: Collector,
     pub unwinder: Option<SampleUnwinder>,
-    pub told: Told,
+    pub told: KnownNumbers,
 }
 
 /// What a worker is to look at.

@@ -5,6 +5,7 @@ pub(crate) mod call_paths;
 pub(crate) mod cell_counts;
 pub(crate) mod cells;
 pub(crate) mod collect;
+mod found_keys;
 pub(crate) mod frames;
 pub(crate) mod function_sets;
 pub(crate) mod functions;

@@ -1,8 +1,17 @@
 //! What stacks weigh in the tree of callers.
 
-use super::WeighedStack;
 use crate::profile::{ByCallers, CallersId, Profile, StackId};
 use crate::report::parallel::in_parallel;
+
+/// A stack and what it weighs.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::report) struct WeighedStack {
+    /// A frame above all frames of the stack (a thread, a process), as index into the names of such
+    /// frames.
+    pub above: Option<u32>,
+    pub stack: StackId,
+    pub weight: f64,
+}
 
 /// The tree of callers and what weighs in it.
 pub(super) struct WeighedTree {

@@ -3,49 +3,14 @@
 use perf_data::RecordPosition;
 
 use super::Collector;
-use crate::analyze::aggregate::call_paths::{CallPaths, NewParts};
-use crate::analyze::aggregate::key_table::KeyTable;
-use crate::analyze::sample_key::{OwnAddress, SampleKey};
-use crate::profile::{AddressId, CallersId, CodeAddress, Module, ModuleId, ThreadIndex};
+use crate::analyze::aggregate::call_paths::CallPaths;
+use crate::analyze::aggregate::found_keys::{
+    FoundKey, FoundKeys, KnownNumbers, NewAddress, Numbering, number_of,
+};
+use crate::analyze::sample_key::SampleKey;
+use crate::profile::{AddressId, CodeAddress, ThreadIndex};
 use crate::symbolize::ReturnAddressFinder;
 use crate::timeline::Tasks;
-
-/// What another thread found of samples in a row. Its numbers of modules, addresses and callers are its own; what is new to it is
-/// told before it is used, in the order in which it was met.
-#[derive(Debug, Default)]
-pub(crate) struct FoundKeys {
-    /// Callers are numbered anew from here on.
-    begins_anew: bool,
-    modules: Vec<Module>,
-    addresses: Vec<NewAddress>,
-    parts: NewParts,
-    keys: Vec<FoundKey>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct FoundKey {
-    /// Of which sample.
-    at: RecordPosition,
-    callers: CallersId,
-    own: OwnAddress,
-    /// So many of the new addresses and parts were met up to it.
-    addresses: u32,
-    parts: u32,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct NewAddress {
-    code: CodeAddress,
-    is_apart: bool,
-    is_no_return_address: bool,
-}
-
-/// What has been told of a thread's numbers, on both sides.
-#[derive(Debug, Default)]
-pub(crate) struct Told {
-    modules: usize,
-    addresses: usize,
-}
 
 impl Collector {
     /// One for another thread, which knows the same addresses and functions, and whose paths may take so many bytes before they are
@@ -61,19 +26,18 @@ impl Collector {
         new.no_return_addresses = self.no_return_addresses.clone();
         new.functions = self.functions.clone();
         new.sets = self.sets.clone();
-        new.known_callers = KeyTable::default();
         new.paths = CallPaths::telling();
         new.is_telling = true;
         new
     }
 
     /// How much of it the thread that it is made for knows already.
-    pub fn told(&self, tasks: &Tasks) -> Told {
-        Told { modules: tasks.modules().len(), addresses: self.code.len() }
+    pub fn told(&self, tasks: &Tasks) -> KnownNumbers {
+        KnownNumbers { modules: tasks.modules().len(), addresses: self.code.len() }
     }
 
     /// Adds a sample's key to those that are to be told, of this thread's.
-    pub fn found(&mut self, found: &mut FoundKeys, told: &Told, at: RecordPosition, key: SampleKey) {
+    pub fn found(&mut self, found: &mut FoundKeys, told: &KnownNumbers, at: RecordPosition, key: SampleKey) {
         let SampleKey { callers, own, .. } = key;
         let addresses = (self.code.len() - told.addresses) as u32;
         let parts = self.paths.new_len() as u32;
@@ -90,7 +54,7 @@ impl Collector {
     }
 
     /// Ends them: puts in what was new.
-    pub fn end_keys(&mut self, found: FoundKeys, told: &mut Told, tasks: &Tasks) -> FoundKeys {
+    pub fn end_keys(&mut self, found: FoundKeys, told: &mut KnownNumbers, tasks: &Tasks) -> FoundKeys {
         let modules = tasks.modules()[told.modules..].to_vec();
         let new = (told.addresses as u32..self.code.len() as u32).map(AddressId).map(|address| NewAddress {
             code: self.code.addresses()[address.0 as usize],
@@ -130,7 +94,7 @@ impl Collector {
         }
         numbering.next += 1;
         (numbering.next_address, numbering.next_part) = (key.addresses as usize, key.parts as usize);
-        let own = key.own.get().map(|own| number_of(&numbering.addresses, numbering.first_address, own));
+        let own = key.own.get().map(|own| numbering.address(own));
         let callers = numbering.callers[key.callers.0 as usize];
         Some(SampleKey { callers, own: own.into(), thread })
     }
@@ -143,62 +107,5 @@ impl Collector {
             self.no_return_addresses.insert(number);
         }
         number
-    }
-}
-
-fn number_of(addresses: &[AddressId], first: usize, address: AddressId) -> AddressId {
-    match (address.0 as usize).checked_sub(first) {
-        Some(place) => addresses[place],
-        None => address,
-    }
-}
-
-/// The numbers here of what another thread numbered, and what it found last.
-#[derive(Debug)]
-pub(crate) struct Numbering {
-    found: FoundKeys,
-    next: usize,
-    next_address: usize,
-    next_part: usize,
-    /// By the other's numbers.
-    callers: Vec<CallersId>,
-    /// By the other's numbers from the first on that was not known here when it began.
-    addresses: Vec<AddressId>,
-    first_address: usize,
-    modules: Vec<Module>,
-    numbers_of_modules: Vec<Option<ModuleId>>,
-    first_module: usize,
-}
-
-impl Numbering {
-    /// Of a thread that knows what this one knows.
-    pub fn new(told: &Told) -> Self {
-        Self {
-            found: FoundKeys::default(),
-            next: 0,
-            next_address: 0,
-            next_part: 0,
-            callers: vec![CallersId::NONE],
-            addresses: Vec::new(),
-            first_address: told.addresses,
-            modules: Vec::new(),
-            numbers_of_modules: Vec::new(),
-            first_module: told.modules,
-        }
-    }
-
-    /// Takes what the thread found next.
-    pub fn begin(&mut self, mut found: FoundKeys) {
-        if found.begins_anew {
-            self.callers.truncate(1);
-        }
-        self.modules.append(&mut found.modules);
-        self.numbers_of_modules.resize(self.modules.len(), None);
-        (self.found, self.next, self.next_address, self.next_part) = (found, 0, 0, 0);
-    }
-
-    fn module(&mut self, module: ModuleId, tasks: &mut Tasks) -> ModuleId {
-        let Some(place) = (module.0 as usize).checked_sub(self.first_module) else { return module };
-        *self.numbers_of_modules[place].get_or_insert_with(|| tasks.module_of_other(&self.modules[place]))
     }
 }
