@@ -118,7 +118,7 @@ pub(super) fn walk_at_once<T: Default + Send, E>(
 /// Fewer stacks are walked before another thread has begun. Tests have few.
 const FEW_STACKS: usize = if cfg!(test) { 4 } else { 1 << 14 };
 /// Work is divided in about so many pieces, whatever the number of threads is.
-const BUNDLES: usize = if cfg!(test) { 5 } else { 256 };
+const BUNDLES: usize = if cfg!(test) { 5 } else { 1024 };
 /// So many pieces of one group are told apart at most: a path may be very deep, and each has its own.
 const MOST_ERRANDS: usize = 1 << 13;
 

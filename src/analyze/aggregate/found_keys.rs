@@ -1,6 +1,7 @@
 //! Keys that other threads found, in numbers of their own.
 
 use perf_data::RecordPosition;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analyze::aggregate::call_paths::NewParts;
 use crate::analyze::sample_key::OwnAddress;
@@ -13,8 +14,7 @@ use crate::timeline::Tasks;
 pub(crate) struct FoundKeys {
     /// Callers are numbered anew from here on.
     pub begins_anew: bool,
-    /// Modules, addresses and parts of call paths that were not told before, by the other's numbers.
-    pub modules: Vec<Module>,
+    /// Addresses and parts of call paths that were not told before.
     pub addresses: Vec<NewAddress>,
     pub parts: NewParts,
     /// Of each sample of the program.
@@ -34,18 +34,23 @@ pub(crate) struct FoundKey {
 }
 
 /// An address, whose module has the other's number.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct NewAddress {
     pub code: CodeAddress,
+    /// Its module, if that was not told before.
+    pub module: Option<Module>,
     /// It has another number already: see [`crate::timeline::CodeInterner::number_apart`].
     pub is_apart: bool,
     pub is_no_return_address: bool,
 }
 
-/// How many modules and addresses both sides number alike, or were told of.
+/// What both sides number alike or were told of.
 #[derive(Debug, Default)]
 pub(crate) struct KnownNumbers {
+    /// So many modules are numbered alike, and of the others these were told.
     pub modules: usize,
+    pub told_modules: FxHashSet<ModuleId>,
+    /// So many addresses.
     pub addresses: usize,
 }
 
@@ -62,9 +67,8 @@ pub(crate) struct Numbering {
     /// By the other's numbers from the first on that was not known here when it began.
     pub addresses: Vec<AddressId>,
     pub first_address: usize,
-    pub modules: Vec<Module>,
-    pub numbers_of_modules: Vec<Option<ModuleId>>,
-    pub first_module: usize,
+    /// The same of modules.
+    pub modules: FxHashMap<ModuleId, ModuleId>,
 }
 
 impl Numbering {
@@ -78,26 +82,25 @@ impl Numbering {
             callers: vec![CallersId::NONE],
             addresses: Vec::new(),
             first_address: told.addresses,
-            modules: Vec::new(),
-            numbers_of_modules: Vec::new(),
-            first_module: told.modules,
+            modules: FxHashMap::default(),
         }
     }
 
     /// Takes what the thread found next.
-    pub fn begin(&mut self, mut found: FoundKeys) {
+    pub fn begin(&mut self, found: FoundKeys) {
         if found.begins_anew {
             self.callers.truncate(1);
         }
-        self.modules.append(&mut found.modules);
-        self.numbers_of_modules.resize(self.modules.len(), None);
         (self.found, self.next, self.next_address, self.next_part) = (found, 0, 0, 0);
     }
 
-    /// The number here of a module of the other thread.
-    pub fn module(&mut self, module: ModuleId, tasks: &mut Tasks) -> ModuleId {
-        let Some(place) = (module.0 as usize).checked_sub(self.first_module) else { return module };
-        *self.numbers_of_modules[place].get_or_insert_with(|| tasks.module_of_other(&self.modules[place]))
+    /// The number here of a module of the other thread, which is told with the first of its addresses.
+    pub fn module(&mut self, number: ModuleId, told: Option<&Module>, tasks: &mut Tasks) -> ModuleId {
+        if let Some(module) = told {
+            self.modules.insert(number, tasks.module_of_other(module));
+        }
+        // The others are numbered alike.
+        self.modules.get(&number).copied().unwrap_or(number)
     }
 
     /// The number here of an address of the other thread.

@@ -1,6 +1,7 @@
 //! Keys that other threads found, numbered as if they had been found here.
 
 use perf_data::RecordPosition;
+use rustc_hash::FxHashSet;
 
 use super::Collector;
 use crate::analyze::aggregate::call_paths::CallPaths;
@@ -33,7 +34,8 @@ impl Collector {
 
     /// How much of it the thread that it is made for knows already.
     pub fn told(&self, tasks: &Tasks) -> KnownNumbers {
-        KnownNumbers { modules: tasks.modules().len(), addresses: self.code.len() }
+        let told_modules = FxHashSet::default();
+        KnownNumbers { modules: tasks.modules().len(), told_modules, addresses: self.code.len() }
     }
 
     /// Adds a sample's key to those that are to be told, of this thread's.
@@ -55,15 +57,19 @@ impl Collector {
 
     /// Ends them: puts in what was new.
     pub fn end_keys(&mut self, found: FoundKeys, told: &mut KnownNumbers, tasks: &Tasks) -> FoundKeys {
-        let modules = tasks.modules()[told.modules..].to_vec();
-        let new = (told.addresses as u32..self.code.len() as u32).map(AddressId).map(|address| NewAddress {
-            code: self.code.addresses()[address.0 as usize],
-            is_apart: self.code.is_apart(address),
-            is_no_return_address: self.no_return_addresses.contains(&address),
+        let new = (told.addresses as u32..self.code.len() as u32).map(AddressId).map(|address| {
+            let code = self.code.addresses()[address.0 as usize];
+            let is_new = code.module.0 as usize >= told.modules && told.told_modules.insert(code.module);
+            NewAddress {
+                code,
+                module: is_new.then(|| tasks.modules()[code.module.0 as usize].clone()),
+                is_apart: self.code.is_apart(address),
+                is_no_return_address: self.no_return_addresses.contains(&address),
+            }
         });
         let addresses = new.collect();
-        *told = self.told(tasks);
-        FoundKeys { modules, addresses, parts: self.paths.take_new(), ..found }
+        told.addresses = self.code.len();
+        FoundKeys { addresses, parts: self.paths.take_new(), ..found }
     }
 
     /// The next key of those that another thread found, which must be of the sample at this place; `None` if it is not, or if
@@ -81,7 +87,7 @@ impl Collector {
             return None;
         }
         for place in numbering.next_address..key.addresses as usize {
-            let number = self.address_of(numbering, numbering.found.addresses[place], tasks);
+            let number = self.address_of(numbering, place, tasks);
             numbering.addresses.push(number);
         }
         for part in numbering.next_part..key.parts as usize {
@@ -99,9 +105,11 @@ impl Collector {
         Some(SampleKey { callers, own: own.into(), thread })
     }
 
-    fn address_of(&mut self, numbering: &mut Numbering, new: NewAddress, tasks: &mut Tasks) -> AddressId {
-        let NewAddress { code, is_apart, is_no_return_address } = new;
-        let code = CodeAddress { module: numbering.module(code.module, tasks), ..code };
+    fn address_of(&mut self, numbering: &mut Numbering, place: usize, tasks: &mut Tasks) -> AddressId {
+        let new = &mut numbering.found.addresses[place];
+        let module = new.module.take();
+        let NewAddress { code, is_apart, is_no_return_address, .. } = *new;
+        let code = CodeAddress { module: numbering.module(code.module, module.as_ref(), tasks), ..code };
         let number = if is_apart { self.code.number_apart(code) } else { self.code.intern(code) };
         if is_no_return_address {
             self.no_return_addresses.insert(number);
