@@ -2,7 +2,7 @@
 //
 //   turns alone KERNEL SECONDS [TURN_MS]     one kernel (products, stream, chase; idle: none): watts by the counter
 //   turns turns TURN_MS SECONDS              all three in turns: seconds of each, joules of all by the counter
-//   turns square PERIOD_MS,... SECONDS       load switched on and off, each period for so many seconds
+//   turns square PERIOD_MS,... SECONDS       load switched on and off, each period for so many seconds (REST=SECONDS between)
 //   turns kinds SECONDS                      the ways to launch: runtime, cudaLaunchKernelEx, graph, cooperative, streams
 //
 // TRACE=FILE writes what NVML's four sensors said, each millisecond; STEPS=FILE when the load was switched.
@@ -325,7 +325,9 @@ static void turns(int turn_ms, double length) {
 static void square(char *periods, double length) {
     const char *path = getenv("STEPS");
     FILE *steps = path ? fopen(path, "w") : nullptr;
-    usleep(1500000);
+    const char *given = getenv("REST");
+    useconds_t rest = (useconds_t)((given ? atof(given) : 0.7) * 1e6);
+    usleep(rest + 800000);
     for (char *period = strtok(periods, ","); period; period = strtok(nullptr, ",")) {
         double half = atof(period) * 0.5e-3, start = seconds(), next = start;
         while (seconds() < start + length) {
@@ -338,7 +340,7 @@ static void square(char *periods, double length) {
             next += 2 * half;
             while (seconds() < next) usleep(200);
         }
-        usleep(700000);
+        usleep(rest);
     }
     usleep(800000);
     if (steps) fclose(steps);

@@ -37,11 +37,12 @@ pub struct IdleLevel {
     pub std_error: Watts,
 }
 
-/// The active idle level of a sensor that settles so long after a change of load: the second after that counts, and only
-/// ends of load after which the GPU rests for longer.
+/// The active idle level of a sensor that takes so long to settle after a change of load: the second after that counts,
+/// and only of ends of load after which the GPU rests for longer.
 ///
 /// The median, over all ends of load, of the level that follows within a second. `None` if no load
-/// ends in the trace or the power hardly varies.
+/// ends in the trace or the power hardly varies. Readings stand for the middle of their window, so that what is smeared
+/// lies half of the settling before a switch and half behind it: of a rest that is shorter no reading tells the level.
 pub fn idle_level(segments: &[Segment], noise: Watts, settling: Nanoseconds) -> Option<IdleLevel> {
     let middle = middle_level(segments, noise)?;
     let mut levels: Vec<f64> = Vec::new();
@@ -50,13 +51,21 @@ pub fn idle_level(segments: &[Segment], noise: Watts, settling: Nanoseconds) -> 
         if segments[end - 1].power <= middle || segments[end].power > middle {
             continue;
         }
-        let from = segments[end].start + settling;
+        let rest = segments[end..].iter().take_while(|segment| segment.power <= middle).count();
+        let rest = &segments[end..end + rest];
+        let next_load = segments.get(end + rest.len()).map(|segment| segment.start);
+        if rest[rest.len() - 1].end.since(rest[0].start) < settling {
+            continue;
+        }
+        let half = Nanoseconds::from_nanos(settling.as_nanos() / 2);
+        let from = rest[0].start + half;
         let until = from + Nanoseconds::from_millis(1000);
-        let after: Vec<&Segment> = segments[end..]
-            .iter()
-            .take_while(|segment| segment.start < until && segment.power <= middle)
-            .filter(|segment| segment.start >= from || segment.end > until)
-            .collect();
+        let is_settled = |segment: &&Segment| {
+            let is_before_load = next_load.is_none_or(|load| segment.end + half <= load);
+            settling == Nanoseconds::ZERO || segment.start >= from && is_before_load
+        };
+        let after: Vec<&Segment> =
+            rest.iter().take_while(|segment| segment.start < until).filter(is_settled).collect();
         // The first may still hold a rest of the transition.
         let settled = if after.len() > 2 && after[0].duration() <= after[1].duration() {
             &after[1..]

@@ -45,6 +45,18 @@ pub struct SensorModel {
     /// One standard error of what the sensor's least power stands for.
     #[serde(default)]
     pub offset_error: Watts,
+    /// How long after the end of its window a value was seen, on the clock of the switching times; `None` if not known.
+    #[serde(default)]
+    pub delay: Option<Delay>,
+}
+
+/// What lies between a sensor's window and its answer, the difference of the clocks included.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Delay {
+    /// Seconds; negative where the sensor's clock is behind.
+    pub seconds: f64,
+    /// One standard error.
+    pub std_error: f64,
 }
 
 /// What NVIDIA states for a board: 5 % more or less. Of boards beside a meter most are within that, and some 11 % off (Yang,
@@ -67,6 +79,7 @@ impl SensorModel {
             length_error: 0.0,
             gain_error: UNMEASURED_GAIN,
             offset_error: Watts::ZERO,
+            delay: None,
         }
     }
 

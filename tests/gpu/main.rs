@@ -8,6 +8,7 @@ mod all_figures;
 mod calibrate;
 mod cli;
 mod cupti;
+mod h200_sensor;
 mod instructions;
 mod k20_sensor;
 mod launches;

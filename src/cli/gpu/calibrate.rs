@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use eprof::gpu::correct::correct;
 use eprof::gpu::infer::{self, Calibration, Exponential, ReferenceFit, ShapeFit, Shapes};
 use eprof::gpu::instructions::catalogue::INSTRUCTIONS;
+use eprof::gpu::known_steps::KnownSteps;
 use eprof::gpu::refresh::{self, RefreshPeriod};
-use eprof::gpu::sensor::{SensorKind, SensorModel};
+use eprof::gpu::sensor::{Delay, SensorKind, SensorModel};
 use eprof::measure::gpu::{Cuda, LoadOptions, switched_load};
 use eprof::units::Nanoseconds;
 
@@ -178,9 +180,22 @@ fn from_reference(inputs: &Inputs, out: &mut impl Write) -> anyhow::Result<Senso
         }
     };
     let ReferenceFit { mut model, plausible, delay, residual, residual_share, .. } = fit;
-    // The kind and active idle may show in the trace itself.
+    // Active idle may show in the trace itself, and shows best between known switches.
     if let Ok(own) = infer::calibrate(&inputs.trace) {
         model.active_idle = own.model.active_idle.map(|level| model.scaled(level));
+    }
+    if let Some(known) = by_switches(inputs, &model) {
+        model.active_idle = known.idle.map(|idle| idle.power).or(model.active_idle);
+        // A meter's clock is another than that of later switching times.
+        model.delay = inputs.meter.is_none().then(|| {
+            // Of a window that is longer or shorter than thought the middle is known, and the end elsewhere by half of that.
+            let length = match model.kind {
+                SensorKind::Boxcar { window } => window.as_secs_f64(),
+                SensorKind::Rc { .. } | SensorKind::Counter => 0.0,
+            };
+            let Delay { seconds, std_error } = known.delay();
+            Delay { seconds, std_error: std_error.hypot(model.length_error * length / 2.0) }
+        });
     }
     writeln!(out, "sensor           {}", describe(&model))?;
     writeln!(out, "  {} to {} fit as well", plausible.0, plausible.1)?;
@@ -190,4 +205,11 @@ fn from_reference(inputs: &Inputs, out: &mut impl Write) -> anyhow::Result<Senso
         writeln!(out, "active idle      {idle}")?;
     }
     Ok(model)
+}
+
+fn by_switches(inputs: &Inputs, model: &SensorModel) -> Option<KnownSteps> {
+    let is_window = !matches!(model.kind, SensorKind::Rc { .. });
+    let corrected =
+        correct(&inputs.trace, model).ok().filter(|_| is_window && !inputs.switches.is_empty())?;
+    KnownSteps::of(&inputs.trace, &corrected, &inputs.switches, model).ok()
 }

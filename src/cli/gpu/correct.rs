@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use eprof::gpu::correct::{Corrected, correct, correct_as_published};
 use eprof::gpu::curve::PowerCurve;
-use eprof::gpu::infer;
+use eprof::gpu::known_steps::{KnownSteps, Shown};
 use eprof::gpu::phases::{self, IdleLevel, Phase};
 use eprof::gpu::sensor::{SensorKind, SensorModel, UNMEASURED_GAIN};
 use eprof::units::{Joules, Nanoseconds, Timestamp, Watts};
@@ -66,12 +66,7 @@ pub fn run(args: &CorrectArgs) -> Outcome {
     let model = match &args.sensor {
         Some(sensor) => sensor.model,
         None if inputs.is_counter => SensorModel::new(SensorKind::Counter),
-        None => {
-            let found = infer::calibrate(&inputs.trace)
-                .context("the trace does not tell the sensor's kind; name it with --sensor")?;
-            inputs.notes.extend(found.notes);
-            found.model
-        }
+        None => inputs.sensor()?,
     };
     let corrected = correct(&inputs.trace, &model)?;
     let curve = match (model.kind, args.as_published) {
@@ -90,9 +85,28 @@ pub fn run(args: &CorrectArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Readings that differ by less than this share of a load say nothing of its levels: what noise and clocks add is as
-/// large, and the fit enlarges it by the reciprocal.
-const LEAST_VISIBLE: f64 = 0.2;
+/// What a GPU's power at rest differs by from one day to another, as a share of it: with its warmth.
+const WARMTH: f64 = 0.015;
+
+impl CorrectArgs {
+    /// By the times of switching, but for bursts that show in a capacitor's own course.
+    fn known(
+        &self,
+        inputs: &Inputs,
+        model: &SensorModel,
+        corrected: &Corrected,
+    ) -> anyhow::Result<Option<KnownSteps>> {
+        let switches = &inputs.switches;
+        let is_slow = |pair: &&[Timestamp]| pair[1].since(pair[0]) >= corrected.resolution;
+        let slow = switches.chunks_exact(2).filter(is_slow).count();
+        let shows_itself = matches!(model.kind, SensorKind::Rc { .. }) && slow * 2 >= switches.len() / 2;
+        if switches.is_empty() || self.as_published || shows_itself {
+            return Ok(None);
+        }
+        let known = KnownSteps::of(&inputs.trace, corrected, switches, model);
+        known.map(Some).context("correcting by the switching times")
+    }
+}
 
 #[derive(Serialize)]
 struct Report {
@@ -134,12 +148,21 @@ impl Report {
     ) -> anyhow::Result<(Self, PowerCurve)> {
         let (first, last) = curve.span().context("nothing is left of the trace")?;
         let (levels, noise) = (&corrected.levels, corrected.level_noise);
-        let found_idle = phases::idle_level(levels, noise, corrected.settling());
-        let idle = model.active_idle.or(found_idle.map(|level| level.power));
+        let known = args.known(inputs, model, corrected)?;
+        let found_idle = match &known {
+            Some(known) => known.idle,
+            None => phases::idle_level(levels, noise, corrected.settling()),
+        };
+        // Another trace's level is that of another day; of a trace whose switching is known its own is better.
+        let of_model = model.active_idle.map(|power| {
+            let std_error = Watts::from_watts(noise.as_watts().hypot(WARMTH * power.as_watts()));
+            IdleLevel { power, std_error }
+        });
+        let idle = if known.is_some() { found_idle.or(of_model) } else { of_model.or(found_idle) };
         let threshold = args
             .threshold
             .map(Watts::from_watts)
-            .or_else(|| idle.map(|idle| phases::work_threshold(levels, idle, noise)))
+            .or_else(|| idle.map(|idle| phases::work_threshold(levels, idle.power, noise)))
             .or_else(|| phases::middle_level(levels, noise));
         let mut notes = inputs.notes.clone();
         let spans: Vec<(Timestamp, Timestamp)> = if inputs.switches.is_empty() {
@@ -148,17 +171,18 @@ impl Report {
         } else {
             inputs.switches.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
         };
-        let mut knowing = if inputs.switches.is_empty() { Knowing::Nothing } else { Knowing::WhenItSwitches };
-        let is_short =
-            |(start, end): &&(Timestamp, Timestamp)| !knowing.resolves(corrected, end.since(*start));
-        let short = spans.iter().filter(is_short).count();
+        let knowing = match &known {
+            Some(known) => Knowing::Steps(known),
+            None if inputs.switches.is_empty() => Knowing::Nothing,
+            None => Knowing::WhenItSwitches,
+        };
+        let curve = known.as_ref().map_or(curve, |known| known.curve.clone());
+        let doubt = Doubt { corrected, curve: &curve, idle, gain_error: model.gain_error, knowing };
         let raw = inputs.trace.as_polled();
-        let idle_error = found_idle.map_or(noise, |level| level.std_error);
-        let idle = idle.map(|power| IdleLevel { power, std_error: idle_error });
-        let of = |start: Timestamp, end: Timestamp, curve: &PowerCurve, knowing: Knowing| {
-            let doubt = Doubt { corrected, curve, idle, gain_error: model.gain_error, knowing };
+        let of = |start: Timestamp, end: Timestamp| {
             let energy = curve.energy(start, end);
             let duration = end.since(start);
+            let above = doubt.above_idle(start, end);
             let burst = Burst {
                 start_s: start.since(first).as_secs_f64(),
                 end_s: end.since(first).as_secs_f64(),
@@ -166,53 +190,36 @@ impl Report {
                 corrected_j: energy.as_joules(),
                 stderr_j: doubt.of_energy(start, end),
                 above_idle_j: idle.map(|idle| (energy - idle.power * duration).as_joules()),
-                above_idle_stderr_j: doubt.above_idle(start, end).map(AboveIdle::std_error),
+                above_idle_stderr_j: above.map(AboveIdle::std_error),
                 mean_w: (energy / duration).as_watts(),
                 meter_j: inputs.meter.as_ref().map(|meter| meter.energy(start, end).as_joules()),
             };
-            (burst, doubt.above_idle(start, end))
+            (burst, above)
         };
-        let is_too_fast = short * 2 > spans.len() && !inputs.switches.is_empty();
-        let (bursts, total, curve) = if is_too_fast {
+        let shown = known.as_ref().map(|known| known.shown);
+        notes.extend(shown.and_then(|shown| shown_note(shown, spans.len(), corrected.resolution)));
+        let (bursts, total) = if matches!(shown, Some(Shown::Together | Shown::Mixed)) {
             let (from, to) = (inputs.switches[0], inputs.switches[inputs.switches.len() - 1]);
-            let visible = infer::visible_share(&inputs.trace, &inputs.switches, model);
-            let used = if visible < LEAST_VISIBLE {
-                notes.push(format!(
-                    "nothing is corrected: the load switches about as often as the sensor's window is long, so each \
-                     reading stands for nearly the same share of it (they differ by {:.1} %) and levels cannot be \
-                     told apart; what the sensor said is given in their place",
-                    visible * 100.0
-                ));
-                knowing = Knowing::Nothing;
-                raw.clone()
-            } else {
-                notes.push(format!(
-                    "the load switches faster than the sensor resolves ({}): two levels of power were fitted to all \
-                     readings together, and single bursts are their means",
-                    corrected.resolution
-                ));
-                let load = infer::load_curve(&inputs.switches, (first, last));
-                let levels = infer::fit_to_reference(&inputs.trace, &load, false)
-                    .context("fitting two levels to the switching times")?;
-                infer::two_levels(&levels, &load, model)
-            };
-            (Vec::new(), of(from, to, &used, knowing).0, used)
+            (Vec::new(), of(from, to).0)
         } else {
+            let is_short =
+                |(start, end): &&(Timestamp, Timestamp)| !knowing.resolves(corrected, end.since(*start));
+            let short = spans.iter().filter(is_short).count();
             if short > 0 {
                 notes.push(short_bursts(short, spans.len(), knowing, corrected.resolution));
             }
             // Beside a meter, only the time that both cover can be compared.
             let (from, to) = inputs.meter.as_ref().and_then(PowerCurve::span).unwrap_or((first, last));
-            let (mut whole, _) = of(first.max(from), last.min(to), &curve, knowing);
+            let (mut whole, _) = of(first.max(from), last.min(to));
             let (bursts, above): (Vec<Burst>, Vec<Option<AboveIdle>>) =
-                spans.into_iter().map(|(start, end)| of(start, end, &curve, knowing)).unzip();
+                spans.into_iter().map(|(start, end)| of(start, end)).unzip();
             // What all loads drew above idle: a GPU that nobody uses is below it, and that is no load's gain.
             let above: Option<Vec<AboveIdle>> = above.into_iter().collect();
             if let Some(above) = above.filter(|above| !above.is_empty()) {
                 whole.above_idle_j = bursts.iter().map(|burst| burst.above_idle_j).sum();
                 whole.above_idle_stderr_j = Some(AboveIdle::sum(&above).std_error());
             }
-            (bursts, whole, curve)
+            (bursts, whole)
         };
         if idle.is_none() && corrected.settling() > Nanoseconds::ZERO {
             notes.push(format!(
@@ -290,14 +297,32 @@ impl Burst {
     }
 }
 
+/// How bursts between known switches were told apart, or were not.
+fn shown_note(shown: Shown, bursts: usize, resolution: Nanoseconds) -> Option<String> {
+    Some(match shown {
+        Shown::OneByOne { without: 0 } => return None,
+        Shown::OneByOne { without } => format!(
+            "{without} of {bursts} bursts have no reading of their own: what the others drew stands in for them, and ± has what \
+             those differ by"
+        ),
+        Shown::Together => format!(
+            "the load switches faster than the sensor resolves ({resolution}): two levels of power were fitted to all \
+             readings together, and single bursts are their means"
+        ),
+        Shown::Mixed => "levels cannot be told apart: every reading stands for nearly the same share of the load, or it is \
+                         not known for which. Load and rests have their mean power in what is written"
+            .to_owned(),
+    })
+}
+
 /// What is wrong with bursts shorter than the sensor resolves.
-fn short_bursts(short: usize, all: usize, knowing: Knowing, resolution: Nanoseconds) -> String {
+fn short_bursts(short: usize, all: usize, knowing: Knowing<'_>, resolution: Nanoseconds) -> String {
     let what = match knowing {
         Knowing::Nothing => {
             "what they drew above idle is right; their length is not, and with it their power and the idle power in \
              their energy, which ± has"
         }
-        Knowing::WhenItSwitches => {
+        Knowing::WhenItSwitches | Knowing::Steps(_) => {
             "part of their energy is smeared over the time around them, and ± has about as much"
         }
     };
@@ -311,7 +336,7 @@ fn unseen_notes(
     corrected: &Corrected,
     curve: &PowerCurve,
     total: &Burst,
-    knowing: Knowing,
+    knowing: Knowing<'_>,
     (first, last): (Timestamp, Timestamp),
 ) -> Vec<String> {
     let mut notes = Vec::new();
@@ -328,7 +353,8 @@ fn unseen_notes(
     let between = unseen.error_between_windows(first, last).as_joules();
     // Half of the time and more, whatever was seen in the rest.
     const MOSTLY: f64 = 0.5;
-    if knowing == Knowing::Nothing && (unseen.share() > MOSTLY || between > 0.01 * total.corrected_j) {
+    if matches!(knowing, Knowing::Nothing) && (unseen.share() > MOSTLY || between > 0.01 * total.corrected_j)
+    {
         notes.push(format!(
             "the sensor's window covers {:.0} % of the time or less, and ± has {between:.0} J for the rest: a load that \
              repeats in step with the refresh is seen wrongly and looks as one that holds still. Switching times \

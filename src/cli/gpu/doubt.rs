@@ -2,24 +2,28 @@
 
 use eprof::gpu::correct::Corrected;
 use eprof::gpu::curve::PowerCurve;
+use eprof::gpu::known_steps::KnownSteps;
 use eprof::gpu::phases::IdleLevel;
 use eprof::units::{Nanoseconds, Timestamp};
 
 /// What is known of the load beside the trace.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Knowing {
+#[derive(Clone, Copy)]
+pub enum Knowing<'c> {
     /// Bursts were found in the trace itself.
     Nothing,
     /// The times at which it switches, between which it is steady.
     WhenItSwitches,
+    /// The same, and the trace was corrected by them.
+    Steps(&'c KnownSteps),
 }
 
-impl Knowing {
+impl Knowing<'_> {
     /// The sensor tells how long a burst is, or where its energy was spent.
     pub fn resolves(self, corrected: &Corrected, burst: Nanoseconds) -> bool {
         match self {
             Self::Nothing => corrected.resolves(burst),
             Self::WhenItSwitches => burst >= corrected.resolution,
+            Self::Steps(_) => true,
         }
     }
 }
@@ -31,12 +35,15 @@ pub struct Doubt<'c> {
     pub idle: Option<IdleLevel>,
     /// One standard error of the board's gain, as a share of it.
     pub gain_error: f64,
-    pub knowing: Knowing,
+    pub knowing: Knowing<'c>,
 }
 
 impl Doubt<'_> {
     /// One standard error of an energy in joules.
     pub fn of_energy(&self, start: Timestamp, end: Timestamp) -> f64 {
+        if let Knowing::Steps(known) = self.knowing {
+            return known.std_error(start, end).as_joules().hypot(self.in_gaps(start, end));
+        }
         let seen = self.corrected.doubt.std_error(self.curve, start, end).as_joules();
         let parts =
             [seen, self.between_windows(start, end), self.in_gaps(start, end), self.of_length(start, end)];
@@ -46,6 +53,16 @@ impl Doubt<'_> {
     /// The same of what lies above idle, in its parts; `None` where that level is not known.
     pub fn above_idle(&self, start: Timestamp, end: Timestamp) -> Option<AboveIdle> {
         let idle = self.idle?;
+        if let Knowing::Steps(known) = self.knowing
+            && let Some(above) = known.above_idle(start, end)
+        {
+            return Some(AboveIdle {
+                by_chance: above.by_chance.as_joules().hypot(self.in_gaps(start, end)),
+                by_gain: above.by_gain.as_joules(),
+                between_windows: 0.0,
+                by_level: above.by_level.as_joules(),
+            });
+        }
         let duration = end.since(start);
         let above = (self.curve.energy(start, end) - idle.power * duration).as_joules();
         let gain = self.gain_error * above;
@@ -66,7 +83,7 @@ impl Doubt<'_> {
     fn between_windows(&self, start: Timestamp, end: Timestamp) -> f64 {
         match self.knowing {
             Knowing::Nothing => self.corrected.unseen.error_between_windows(start, end).as_joules(),
-            Knowing::WhenItSwitches => 0.0,
+            Knowing::WhenItSwitches | Knowing::Steps(_) => 0.0,
         }
     }
 
@@ -87,7 +104,7 @@ impl Doubt<'_> {
         let lowest = self.corrected.unseen.lowest();
         match self.knowing {
             Knowing::Nothing => (lowest * resolution).as_joules().abs() / even,
-            Knowing::WhenItSwitches => {
+            Knowing::WhenItSwitches | Knowing::Steps(_) => {
                 let above = (self.curve.energy(start, end) - lowest * duration).as_joules().abs();
                 above * (resolution.as_secs_f64() / duration.as_secs_f64() - 1.0) / even
             }

@@ -131,6 +131,31 @@ impl TraceArgs {
 }
 
 impl Inputs {
+    /// What kind of sensor wrote the trace, by the trace itself, and by the switching times where they are known.
+    pub fn sensor(&mut self) -> anyhow::Result<SensorModel> {
+        let found = infer::calibrate(&self.trace);
+        let is_rc = |model: &SensorModel| matches!(model.kind, SensorKind::Rc { .. });
+        let by_switches = || {
+            let load = infer::load_curve(&self.switches, self.trace.span()?);
+            let fit = infer::fit_to_reference(&self.trace, &load, false).ok()?;
+            Some(within_a_refresh(fit.model, fit.refresh.period))
+        };
+        if !self.switches.is_empty()
+            && !found.as_ref().is_ok_and(|found| is_rc(&found.model))
+            && let Some(model) = by_switches().filter(|model| !is_rc(model))
+        {
+            self.notes.push(format!(
+                "the switching times tell the sensor: {}. A log of slower loads would tell it better (eprof gpu calibrate \
+                 --steps)",
+                describe(&model)
+            ));
+            return Ok(model);
+        }
+        let found = found.context("the trace does not tell the sensor's kind; name it with --sensor")?;
+        self.notes.extend(found.notes);
+        Ok(found.model)
+    }
+
     /// Moves the trace onto the clock of the meter or of the switching times.
     fn align(&mut self) -> anyhow::Result<()> {
         let steps = || Some((*self.switches.first()?, *self.switches.last()?));
@@ -144,6 +169,21 @@ impl Inputs {
             ));
         }
         Ok(())
+    }
+}
+
+/// What the very trace that is corrected tells of a window: fast loads are explained by several, and any that is shorter than
+/// a refresh is as good as another then.
+fn within_a_refresh(model: SensorModel, refresh: Nanoseconds) -> SensorModel {
+    /// Standard errors of the logarithm: from an eighth of a refresh to two.
+    const SHORT: f64 = 0.7;
+    const LONG: f64 = 0.5;
+    match model.kind {
+        SensorKind::Boxcar { window } if window <= refresh => {
+            let half = Nanoseconds::from_nanos(refresh.as_nanos() / 2);
+            SensorModel { kind: SensorKind::Boxcar { window: half }, length_error: SHORT, ..model }
+        }
+        _ => SensorModel { length_error: model.length_error.max(LONG), ..model },
     }
 }
 

@@ -2,12 +2,15 @@
 //! from the trace of a load that is switched on or off; refused where the trace does not tell.
 
 mod exponential;
+mod levels;
 mod reference;
 mod seen;
 mod step;
+mod sums;
 mod verdict;
 
 pub use exponential::Exponential;
+pub use levels::KnownLevels;
 pub use reference::{
     Alignment, ReferenceError, ReferenceFit, aligned, fit_to_reference, load_curve, two_levels, visible_share,
 };

@@ -22,6 +22,25 @@ pub enum ReferenceError {
          zones): they are of different runs"
     )]
     Apart(usize),
+    /// They are of one run, of which there is too little.
+    #[error(
+        "only {inside} readings lie between the first and the last time of the reference, {span} apart: at least {least} are \
+         needed. Poll more often, or record for longer"
+    )]
+    TooFew {
+        /// Readings within the reference.
+        inside: usize,
+        /// How long the reference lasts.
+        span: Nanoseconds,
+        /// The least number.
+        least: usize,
+    },
+    /// The load of the switching times leaves no trace.
+    #[error(
+        "the readings do not show the load: fewer than 8 lie beside it, or they differ by less than a tenth while it is \
+         switched. It repeats in step with the sensor, or the times are of another run"
+    )]
+    Unseen,
     /// The trace has no refreshes.
     #[error("the trace changes too seldom to see the sensor's refreshes")]
     TooShort,
@@ -35,6 +54,19 @@ pub enum ReferenceError {
         /// The limit.
         limit: String,
     },
+}
+
+impl ReferenceError {
+    /// What a sensor leaves unexplained of the range of its readings, if that is too much.
+    pub(in crate::gpu) fn unless_followed(residual: Watts, range: Watts) -> Result<(), Self> {
+        const LIMIT: f64 = 0.15;
+        let share = residual.as_watts() / range.as_watts();
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        if share > LIMIT {
+            return Err(Self::BadFit { residual: percent(share), limit: percent(LIMIT) });
+        }
+        Ok(())
+    }
 }
 
 /// How a trace's clock relates to the reference's.
@@ -127,6 +159,10 @@ pub fn aligned(
         })
         .collect();
     let inside = moved.iter().filter(|reading| (reference.0..=reference.1).contains(&reading.time)).count();
+    if inside < LEAST && quarters == 0 && start <= reference.1 && end >= reference.0 {
+        let span = reference.1.since(reference.0);
+        return Err(ReferenceError::TooFew { inside, span, least: LEAST });
+    }
     if inside < LEAST {
         return Err(ReferenceError::Apart(LEAST));
     }
@@ -161,7 +197,6 @@ pub fn fit_to_reference(
     reference: &PowerCurve,
     calibrate_gain: bool,
 ) -> Result<ReferenceFit, ReferenceError> {
-    const LIMIT: f64 = 0.15;
     let refresh = refresh::infer_period(trace).ok_or(ReferenceError::TooShort)?;
     let (first, last) = reference.span().ok_or(ReferenceError::Apart(20))?;
     let tick = refresh.period.as_secs_f64();
@@ -208,10 +243,7 @@ pub fn fit_to_reference(
     let (low, high) = quantiles::range(readings.iter().map(|(_, watts)| *watts));
     let range = (high - low).max(1e-9);
     let share = best.fit.residual / range;
-    if share > LIMIT {
-        let percent = |share: f64| format!("{:.1} %", share * 100.0);
-        return Err(ReferenceError::BadFit { residual: percent(share), limit: percent(LIMIT) });
-    }
+    ReferenceError::unless_followed(Watts::from_watts(best.fit.residual), Watts::from_watts(range))?;
     let kind = match use_rc {
         true => SensorKind::Rc { time_constant: Nanoseconds::from_secs_f64(rc.length) },
         false => SensorKind::Boxcar { window: Nanoseconds::from_secs_f64(boxcar.length) },

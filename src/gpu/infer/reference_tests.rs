@@ -76,7 +76,13 @@ fn traces_are_moved_by_whole_quarters_of_an_hour() {
     assert_eq!(quarters(1820.0, 1880.0), Ok(2));
     assert_eq!(quarters(1821.0, 1881.0), Err(ReferenceError::Apart(20)));
     assert_eq!(quarters(0.0, 19.0), Ok(0));
-    assert_eq!(quarters(0.0, 18.0), Err(ReferenceError::Apart(20)));
+    // They are of one run, and it is the reference that is short.
+    let few = ReferenceError::TooFew { inside: 19, span: Nanoseconds::from_millis(18_000), least: 20 };
+    assert_eq!(quarters(0.0, 18.0), Err(few.clone()));
+    assert!(
+        few.to_string().contains("only 19 readings lie between")
+            && few.to_string().contains("Poll more often")
+    );
     assert_eq!(aligned(&PowerTrace::default(), (at(0.0), at(1.0))), Err(ReferenceError::TooShort));
 }
 

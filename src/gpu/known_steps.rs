@@ -1,0 +1,166 @@
+//! True power where the times are known at which a load was switched on and off.
+
+use super::correct::Corrected;
+use super::curve::{PowerCurve, Segment};
+use super::infer::{KnownLevels, ReferenceError};
+use super::own_readings::OwnReadings;
+use super::phases::IdleLevel;
+use super::refresh;
+use super::sensor::{Delay, SensorKind, SensorModel};
+use super::trace::PowerTrace;
+use crate::units::{Joules, Timestamp, Watts};
+
+/// How a load shows in a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// Bursts and rests have readings of their own, but for so many bursts.
+    OneByOne {
+        /// Bursts for which the others stand in.
+        without: usize,
+    },
+    /// Too short for that; all readings together tell what load and rest draw.
+    Together,
+    /// Readings are all of nearly the same mixture: they tell what load and rest draw together, and not what each does.
+    Mixed,
+}
+
+/// A trace corrected by the times of switching.
+#[derive(Debug, Clone)]
+pub struct KnownSteps {
+    /// How it shows.
+    pub shown: Shown,
+    /// The power.
+    pub curve: PowerCurve,
+    /// What the GPU rests at after load.
+    pub idle: Option<IdleLevel>,
+    model: SensorModel,
+    levels: KnownLevels,
+    own: Option<OwnReadings>,
+}
+
+impl KnownSteps {
+    /// Of a trace and the times at which load was switched on and off in turn.
+    ///
+    /// # Errors
+    /// [`ReferenceError`] if they do not meet, or if the sensor does not follow the times.
+    pub fn of(
+        trace: &PowerTrace,
+        corrected: &Corrected,
+        switches: &[Timestamp],
+        model: &SensorModel,
+    ) -> Result<Self, ReferenceError> {
+        /// Of load above rest, one standard error: beyond it two levels are not worth drawing.
+        const WORST_CONTRAST: f64 = 0.25;
+        let refreshes = refresh::refreshes(trace, &corrected.refresh);
+        let levels = KnownLevels::of(&refreshes, corrected.refresh.period, switches, model)
+            .ok_or(ReferenceError::Unseen)?;
+        ReferenceError::unless_followed(levels.residual, levels.range)?;
+        let ends = corrected.segments.first().zip(corrected.segments.last());
+        let span = ends.map(|(first, last)| (first.start, last.end)).ok_or(ReferenceError::TooShort)?;
+        let (rest, std_error) = levels.rest();
+        let idle = IdleLevel { power: model.scaled(rest), std_error: std_error * model.gain.abs() };
+        let is_window = !matches!(model.kind, SensorKind::Rc { .. });
+        let own = is_window.then(|| OwnReadings::of(&refreshes, &levels, switches, span, model)).flatten();
+        if let Some(own) = own {
+            let curve = PowerCurve::from_segments(&own.segments);
+            let shown = Shown::OneByOne { without: own.without };
+            let idle = own.idle.unwrap_or(idle);
+            return Ok(Self { shown, curve, idle: Some(idle), model: *model, levels, own: Some(own) });
+        }
+        let (contrast, error) = levels.contrast();
+        let is_mixed = contrast <= Watts::ZERO || error.as_watts() > WORST_CONTRAST * contrast.as_watts();
+        let segments =
+            if is_mixed { mixture(&levels, switches, span) } else { staircase(&levels, switches, span) };
+        let segments: Vec<Segment> =
+            segments.into_iter().map(|of| Segment { power: model.scaled(of.power), ..of }).collect();
+        let shown = if is_mixed { Shown::Mixed } else { Shown::Together };
+        let curve = PowerCurve::from_segments(&segments);
+        Ok(Self { shown, curve, idle: Some(idle), model: *model, levels, own: None })
+    }
+
+    /// What lies between a window's end and its answer.
+    pub fn delay(&self) -> Delay {
+        self.levels.delay
+    }
+
+    /// One standard error of the curve's energy between two times, with the board's gain and offset.
+    pub fn std_error(&self, start: Timestamp, end: Timestamp) -> Joules {
+        let seen = match &self.own {
+            Some(own) => own.std_error(start, end),
+            None => self.levels.energy(start, end).1 * self.model.gain.abs(),
+        };
+        let by_gain = self.model.gain_error * self.curve.energy(start, end).as_joules();
+        let by_offset = self.model.offset_error.as_watts() * end.since(start).as_secs_f64();
+        Joules::from_joules(seen.as_joules().hypot(by_gain.hypot(by_offset)))
+    }
+
+    /// Energy above what the GPU rests at, and one standard error of it in its parts: by chance, and by the level at rest.
+    pub fn above_idle(&self, start: Timestamp, end: Timestamp) -> Option<AboveRest> {
+        let idle = self.idle?;
+        let duration = end.since(start);
+        let energy = self.curve.energy(start, end) - idle.power * duration;
+        let (by_chance, by_level) = match &self.own {
+            Some(own) => (own.std_error(start, end), idle.std_error * duration),
+            None => (self.levels.above_rest(start, end).1 * self.model.gain.abs(), Joules::ZERO),
+        };
+        let by_gain = Joules::from_joules(self.model.gain_error * energy.as_joules());
+        Some(AboveRest { energy, by_chance, by_level, by_gain })
+    }
+}
+
+/// Joules above rest, and parts of one standard error of them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AboveRest {
+    /// The joules.
+    pub energy: Joules,
+    /// What differs from burst to burst.
+    pub by_chance: Joules,
+    /// By the level at rest, of all bursts alike.
+    pub by_level: Joules,
+    /// By the board's gain, of all alike.
+    pub by_gain: Joules,
+}
+
+/// From switch to switch, between two times.
+fn stretches(switches: &[Timestamp], (first, last): (Timestamp, Timestamp)) -> Vec<(Timestamp, Timestamp)> {
+    let edges: Vec<Timestamp> = std::iter::once(first)
+        .chain(switches.iter().map(|at| (*at).clamp(first, last)))
+        .chain([last])
+        .collect();
+    edges.windows(2).map(|pair| (pair[0], pair[1])).collect()
+}
+
+fn staircase(levels: &KnownLevels, switches: &[Timestamp], span: (Timestamp, Timestamp)) -> Vec<Segment> {
+    let all = stretches(switches, span);
+    let last = all.len() - 1;
+    let power = |at: usize| match at {
+        0 => levels.rest().0,
+        at if at % 2 == 1 => levels.high().0,
+        at if at == last => levels.rest().0,
+        _ => levels.low().0,
+    };
+    let segment =
+        |(at, (start, end)): (usize, (Timestamp, Timestamp))| Segment { start, end, power: power(at) };
+    all.into_iter().enumerate().map(segment).filter(|of| of.end > of.start).collect()
+}
+
+/// Load and the rests between at their mean.
+fn mixture(
+    levels: &KnownLevels,
+    switches: &[Timestamp],
+    (first, last): (Timestamp, Timestamp),
+) -> Vec<Segment> {
+    let from = switches.first().map_or(first, |at| (*at).clamp(first, last));
+    let until = switches.last().map_or(last, |at| (*at).clamp(first, last));
+    let segment = |start: Timestamp, end: Timestamp| Segment {
+        start,
+        end,
+        power: if end > start { levels.energy(start, end).0 / end.since(start) } else { Watts::ZERO },
+    };
+    let all = [segment(first, from), segment(from, until), segment(until, last)];
+    all.into_iter().filter(|of| of.end > of.start).collect()
+}
+
+#[cfg(test)]
+#[path = "known_steps_tests.rs"]
+mod tests;

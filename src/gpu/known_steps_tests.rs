@@ -1,0 +1,140 @@
+//! Simulated sensors whose truth is exact, corrected by the times of switching.
+
+use super::*;
+use crate::gpu::correct::correct;
+use crate::gpu::infer::load_curve;
+use crate::gpu::trace::PowerReading;
+use crate::units::Nanoseconds;
+
+const REST: f64 = 120.0;
+const LOAD: f64 = 400.0;
+
+fn at(seconds: f64) -> Timestamp {
+    Timestamp::from_nanos(((10_000.0 + seconds) * 1e9).round() as u64)
+}
+
+fn window(millis: u64) -> SensorModel {
+    let kind = SensorKind::Boxcar { window: Nanoseconds::from_millis(millis) };
+    let delay = Some(Delay { seconds: 0.0, std_error: 1e-3 });
+    SensorModel { gain_error: 0.0, delay, ..SensorModel::new(kind) }
+}
+
+/// Bursts of so long with rests as long during 4 s, after 2 s and before 3 s at rest, polled every 4 ms through a window
+/// that is refreshed every 100 ms.
+fn recorded(burst: f64, window: f64, phase: f64) -> (PowerTrace, Vec<Timestamp>, PowerCurve) {
+    let switches: Vec<Timestamp> =
+        (0..(2.0 / burst).round() as u32 * 2).map(|n| at(2.0 + burst * f64::from(n))).collect();
+    let share = load_curve(&switches, (at(-5.0), at(9.0)));
+    let watts = |share: Watts| Watts::from_watts(REST + (LOAD - REST) * share.as_watts());
+    let truth = PowerCurve::new(share.knots().iter().map(|(time, share)| (*time, watts(*share))).collect());
+    let reading = |n: u32| {
+        let time = 0.004 * f64::from(n);
+        let refresh = ((time - phase) / 0.1).floor();
+        let end = phase + 0.1 * refresh;
+        let noise = (refresh as i64 * 7).rem_euclid(5) as f64 * 0.5 - 1.0;
+        let power = truth.mean(at(end - window), at(end)).expect("within") + Watts::from_watts(noise);
+        PowerReading { time: at(time), power }
+    };
+    (PowerTrace::new((0..2100).map(reading).collect()), switches, truth)
+}
+
+fn known(trace: &PowerTrace, switches: &[Timestamp], model: &SensorModel) -> KnownSteps {
+    let corrected = correct(trace, model).expect("long enough");
+    KnownSteps::of(trace, &corrected, switches, model).expect("they meet")
+}
+
+/// Slow loads keep what lies above rest, wherever refreshes fall.
+#[test]
+fn bursts_with_readings_of_their_own_are_known_one_by_one() {
+    for burst in [0.25, 0.4, 0.5, 1.0] {
+        for phase in [0.0, 0.031, 0.077] {
+            let (trace, switches, truth) = recorded(burst, 0.025, phase);
+            let found = known(&trace, &switches, &window(25));
+            assert_eq!(found.shown, Shown::OneByOne { without: 0 }, "{burst}");
+            let idle = found.idle.expect("rests");
+            assert!(
+                (idle.power.as_watts() - REST).abs() < 2.0 && idle.std_error.as_watts() < 2.0,
+                "{idle:?}"
+            );
+            for pair in switches.chunks_exact(2) {
+                let (energy, expected) =
+                    (found.curve.energy(pair[0], pair[1]), truth.energy(pair[0], pair[1]));
+                let above = found.above_idle(pair[0], pair[1]).expect("a level");
+                let expected_above = (LOAD - REST) * burst;
+                assert!((energy / expected - 1.0).abs() < 0.02, "{burst} {phase}: {energy} of {expected}");
+                let off = above.energy.as_joules() / expected_above - 1.0;
+                assert!(off.abs() < 0.03, "{burst} {phase}: {off} above rest");
+            }
+        }
+    }
+}
+
+/// The error of joules above rest is of their own size, not of many times it.
+#[test]
+fn bursts_that_are_about_a_refresh_long_have_narrow_intervals() {
+    for burst in [0.0997, 0.1, 0.13, 0.25] {
+        let (trace, switches, truth) = recorded(burst, 0.025, 0.037);
+        let found = known(&trace, &switches, &window(25));
+        let (first, last) = (switches[0], switches[switches.len() - 1]);
+        let (energy, expected) = (found.curve.energy(first, last), truth.energy(first, last));
+        let error = found.std_error(first, last);
+        assert!(
+            (energy / expected - 1.0).abs() < 0.01 && error / expected < 0.02,
+            "{burst}: {energy} +- {error} of {expected}"
+        );
+        let above = found.above_idle(first, last).expect("a level");
+        let error = above.by_chance.as_joules().hypot(above.by_level.as_joules());
+        assert!(error < 0.1 * above.energy.as_joules(), "{burst}: {above:?}");
+    }
+}
+
+/// A long window lags behind by half of its length; joules from the first to the last switch do not.
+#[test]
+fn joules_under_a_long_window_are_not_those_of_what_it_lags_behind() {
+    for burst in [0.025, 0.05, 0.1, 0.25, 0.5] {
+        let (trace, switches, truth) = recorded(burst, 1.0, 0.037);
+        let found = known(&trace, &switches, &window(1000));
+        assert_ne!(found.shown, Shown::OneByOne { without: 0 }, "{burst}");
+        let (first, last) = (switches[0], switches[switches.len() - 1]);
+        let (energy, expected) = (found.curve.energy(first, last), truth.energy(first, last));
+        let error = found.std_error(first, last);
+        let raw = trace.as_polled().energy(first, last);
+        assert!((raw / expected - 1.0).abs() > 0.05, "what is read is off: {raw} of {expected}");
+        assert!((energy / expected - 1.0).abs() < 0.01, "{burst}: {energy} of {expected}");
+        assert!(
+            (energy - expected).as_joules().abs() < 1.96 * error.as_joules() + 1e-3 * expected.as_joules(),
+            "{burst}"
+        );
+        // What is drawn has the same joules, and rest before and behind it.
+        assert!((found.curve.at(at(1.0)).expect("within").as_watts() - REST).abs() < 1.0);
+    }
+}
+
+/// Bursts of 25 ms under a window of 25 ms that is refreshed every 100 ms: each reading sees the same half burst.
+#[test]
+fn a_load_in_step_is_not_made_worse_than_its_interval_says() {
+    for phase in [0.0, 0.005, 0.012, 0.02, 0.037] {
+        for burst in [0.025, 0.05] {
+            let (trace, switches, truth) = recorded(burst, 0.025, phase);
+            let corrected = correct(&trace, &window(25)).expect("long enough");
+            let Ok(found) = KnownSteps::of(&trace, &corrected, &switches, &window(25)) else { continue };
+            let (first, last) = (switches[0], switches[switches.len() - 1]);
+            let off = (found.curve.energy(first, last) - truth.energy(first, last)).as_joules().abs();
+            let raw = (trace.as_polled().energy(first, last) - truth.energy(first, last)).as_joules().abs();
+            let error = found.std_error(first, last).as_joules();
+            assert!(off <= raw + 1.96 * error, "{burst} {phase}: {off} J off, raw {raw}, +- {error}");
+        }
+    }
+}
+
+#[test]
+fn times_that_the_sensor_does_not_follow_are_refused() {
+    let (trace, switches, _) = recorded(0.5, 0.025, 0.0);
+    let others: Vec<Timestamp> = switches.iter().map(|time| *time + Nanoseconds::from_millis(250)).collect();
+    let corrected = correct(&trace, &window(25)).expect("long enough");
+    let refused = KnownSteps::of(&trace, &corrected, &others, &window(25)).expect_err("other times");
+    assert!(matches!(refused, ReferenceError::BadFit { .. }), "{refused}");
+    let far: Vec<Timestamp> = switches.iter().map(|time| *time + Nanoseconds::from_millis(60_000)).collect();
+    let refused = KnownSteps::of(&trace, &corrected, &far, &window(25)).expect_err("another run");
+    assert_eq!(refused, ReferenceError::Unseen);
+}
