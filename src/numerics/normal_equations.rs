@@ -74,6 +74,14 @@ impl NormalEquations {
         self.moment[column] += squares * value;
     }
 
+    /// `Aᵀ(b - Ax)`: half of how fast the squares of errors fall with each coefficient.
+    pub fn slope(&self, solution: &[f64]) -> Vec<f64> {
+        let product = |row: usize| -> f64 {
+            self.gram[row * self.columns..][..self.columns].iter().zip(solution).map(|(a, x)| a * x).sum()
+        };
+        (0..self.columns).map(|row| self.moment[row] - product(row)).collect()
+    }
+
     /// `AᵀA`.
     pub fn gram(&self) -> DMatrix<f64> {
         DMatrix::from_row_slice(self.columns, self.columns, &self.gram)

@@ -201,6 +201,7 @@ mod tests {
             joules_per_event: COSTS.into_iter().chain([3e-9]).collect(),
             relative_error: 0.1,
             std_errors: Vec::new(),
+            misfit: 0.0,
             least_share: 0.0,
             scale: Scale::Joules,
             static_watts: Some((12.0, 2.0)),

@@ -16,6 +16,7 @@ pub mod observations;
 
 mod by_workload;
 mod columns;
+mod contradiction;
 mod edge_noise;
 pub mod error;
 pub mod estimator;

@@ -1,9 +1,10 @@
 //! The mean of a normal posterior: least squares drawn to what was believed, over intervals whose errors hang
 //! together and now and then are wild.
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 
 use super::columns::Columns;
+use super::contradiction::Evidence;
 use super::edge_noise::Whitening;
 use super::intervals::{Interval, Intervals};
 use super::prior::Prior;
@@ -55,6 +56,10 @@ struct Given<'g> {
     intervals: &'g Intervals,
     raw: Columns,
     beliefs: Vec<Belief>,
+    /// Standard errors of beliefs where the recording's code is like that of which they were made.
+    own_errors: Vec<f64>,
+    /// By how much more they may be off in other code.
+    more: Vec<f64>,
     /// The smallest variance that errors are taken to have.
     least_noise: f64,
 }
@@ -63,17 +68,57 @@ impl<'g> Given<'g> {
     fn new(intervals: &'g Intervals, prior: &Prior, has_static: bool) -> Self {
         let raw = Columns::of(intervals, prior.joules_per_event.len(), has_static);
         let (joules, seconds) = (intervals.joules(), intervals.seconds());
-        let belief = |(event, (cost, counts)): (usize, (&f64, &Vec<f64>))| {
+        let share_of = |counts: &Vec<f64>| {
             let count: f64 = counts.iter().sum();
-            let least = if count > 0.0 { prior.least_share * joules / count } else { 0.0 };
-            // What is believed to cost nothing and never happened must stay solvable.
-            (*cost, prior.std_error(event).max(least).max(f64::MIN_POSITIVE.sqrt()))
+            if count > 0.0 { prior.least_share * joules / count } else { 0.0 }
         };
-        let costs = prior.joules_per_event.iter().zip(&raw.events).enumerate();
-        let mut beliefs: Vec<Belief> = costs.map(belief).collect();
+        // What is believed to cost nothing and never happened must stay solvable.
+        let solvable = |error: f64| error.max(f64::MIN_POSITIVE.sqrt());
+        let mut beliefs: Vec<Belief> = Vec::with_capacity(raw.size());
+        let mut more = Vec::with_capacity(raw.size());
+        for (event, (cost, counts)) in prior.joules_per_event.iter().zip(&raw.events).enumerate() {
+            let (own, least) = (prior.own_error(event), share_of(counts));
+            // What a calibration says of its errors holds, until a recording contradicts it.
+            let of_other_code = if prior.misfit > 0.0 { (prior.misfit * cost).hypot(least) } else { 0.0 };
+            let own = if prior.misfit > 0.0 { own } else { own.max(least) };
+            beliefs.push((*cost, solvable(own)));
+            more.push(of_other_code);
+        }
         beliefs.resize(raw.size(), prior.static_watts.unwrap_or((0.0, 2.0 * joules / seconds)));
+        more.resize(raw.size(), 0.0);
+        let own_errors = beliefs.iter().map(|(_, error)| *error).collect();
         let mean = joules / intervals.rows.len() as f64;
-        Self { intervals, raw, beliefs, least_noise: (LEAST_NOISE * mean).powi(2) }
+        let least_noise = (LEAST_NOISE * mean).powi(2);
+        let mut given = Self { intervals, raw, beliefs, own_errors, more, least_noise };
+        given.believe(1.0);
+        given
+    }
+
+    /// Takes beliefs to be off by this share of what they may be off by in other code.
+    fn believe(&mut self, share: f64) {
+        for ((_, error), (own, more)) in self.beliefs.iter_mut().zip(self.own_errors.iter().zip(&self.more)) {
+            *error = own.hypot(share * more);
+        }
+    }
+
+    /// The share of it that rows of this noise tell.
+    fn contradicted(&self, step: &Step, drawn: &[f64], noise: f64) -> f64 {
+        if self.more.iter().all(|more| *more <= 0.0) {
+            return 0.0;
+        }
+        let believed: Vec<f64> = self.beliefs.iter().map(|(value, _)| *value).collect();
+        let mut made_up = step.equations.clone();
+        for (column, (value, drawn)) in believed.iter().zip(drawn).enumerate() {
+            made_up.make_up(column, *value, *drawn);
+        }
+        let unsure =
+            believed.iter().zip(drawn).map(|(value, drawn)| (NOISE_UNSURE * drawn * value / noise).powi(2));
+        let evidence = Evidence {
+            information: step.equations.gram() / noise,
+            score: DVector::from_vec(made_up.slope(&believed)) / noise,
+            unsure: DVector::from_iterator(believed.len(), unsure),
+        };
+        evidence.share(&self.own_errors, &self.more)
     }
 
     /// What is to be added to the variance of turned errors since what the events do not tell of code is the same whenever
@@ -218,7 +263,7 @@ impl Posterior {
     pub fn fit(intervals: &Intervals, prior: &Prior, has_static: bool) -> Option<Self> {
         let given = Given::new(intervals, prior, has_static);
         let (whitening, noise) = Self::likeliest(&given)?;
-        Self::robust(&given, &whitening, noise)
+        Self::robust(given, &whitening, noise)
     }
 
     /// What intervals have in common, and the variance of their errors.
@@ -242,23 +287,24 @@ impl Posterior {
     }
 
     /// The fit in which wild errors count less.
-    fn robust(given: &Given<'_>, whitening: &Whitening, mut noise: f64) -> Option<Self> {
+    fn robust(mut given: Given<'_>, whitening: &Whitening, mut noise: f64) -> Option<Self> {
         const ROUNDS: usize = 4;
         let white = given.raw.turned(whitening);
         let mut weights = vec![1.0; given.intervals.rows.len()];
         let mut round = 0;
         loop {
             let drawn = given.drawn_by_noise(whitening, &weights);
-            let step = Step::take(given, &white, &drawn, &weights, noise)?;
+            let step = Step::take(&given, &white, &drawn, &weights, noise)?;
             noise =
                 step.noise * drift(&step.white_errors, &weights) + given.of_code(&step.solution, whitening);
             round += 1;
             if round == ROUNDS {
-                let excess = Excess::of(given, whitening, &white, (&weights, &drawn), &step, noise);
+                let excess = Excess::of(&given, whitening, &white, (&weights, &drawn), &step, noise);
                 // What rests on a few intervals is not as well known as the number of all says: what is believed counts more.
                 let noise = noise * excess.largest().powi(2);
-                let step = Step::take(given, &white, &drawn, &weights, noise)?;
-                return Self::of_step(given, step, &drawn, noise, &excess);
+                given.believe(given.contradicted(&step, &drawn, noise));
+                let step = Step::take(&given, &white, &drawn, &weights, noise)?;
+                return Self::of_step(&given, step, &drawn, noise, &excess);
             }
             let sizes: Vec<f64> = step.white_errors.iter().map(|error| error.abs()).collect();
             let typical = robust::deviation(&mut sizes.clone()).unwrap_or(0.0);

@@ -36,6 +36,7 @@ fn prior() -> Prior {
         joules_per_event: vec![2.3e-9, 4.5e-9],
         relative_error: 0.1,
         std_errors: Vec::new(),
+        misfit: 0.0,
         least_share: 0.0,
         unexplained: 0.0,
         scale: Scale::Joules,
@@ -155,6 +156,33 @@ fn without_static_power_events_take_all() {
     let found = Posterior::fit(&intervals, &prior(), false).expect("a fit");
     assert_eq!((found.solution.len(), found.has_static), (2, false));
     Textbook::of(&intervals, &beliefs(&prior(), 0), &[0.0; 2], 0).compare(&found);
+}
+
+/// A calibration is known to 0.2 %, and may be a tenth off in code that it was not made of. A recording that says so moves it as
+/// if that were known; one that agrees leaves it as it is.
+#[test]
+fn only_what_contradicts_a_calibration_moves_it() {
+    let intervals = intervals(48, 0.1);
+    let calibrated = |costs: [f64; 2]| Prior {
+        joules_per_event: costs.to_vec(),
+        std_errors: costs.map(|cost| 0.002 * cost).to_vec(),
+        misfit: 0.1,
+        ..prior()
+    };
+    let fit = |prior: &Prior| Posterior::fit(&intervals, prior, true).expect("a fit");
+    let error = |found: &Posterior, event: usize| found.covariance[(event, event)].sqrt() / COSTS[event];
+    // 15 and 10 % off, of which the intervals tell 2.5 %.
+    let off = [2.3e-9, 4.5e-9];
+    let known = |cost: f64| (cost, cost * 0.002f64.hypot(0.1));
+    let given = [known(off[0]), known(off[1]), (13.0, 2.0), (13.0, 2.0)];
+    Textbook::of(&intervals, &given, &[0.0; 2], 2).compare(&fit(&calibrated(off)));
+    let agreed = fit(&calibrated(COSTS));
+    let of_other_code = fit(&calibrated(COSTS).of_other_code());
+    for event in 0..2 {
+        assert!((agreed.solution[event] / COSTS[event] - 1.0).abs() < 0.001, "{:?}", agreed.solution);
+        assert!(error(&agreed, event) < 0.0021, "{}", error(&agreed, event));
+        assert!(error(&of_other_code, event) > 0.01, "{}", error(&of_other_code, event));
+    }
 }
 
 /// As much as noise in counts draws to zero is drawn to what is believed, and as much again; half of the noise more or less

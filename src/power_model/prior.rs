@@ -12,6 +12,9 @@ pub struct Prior {
     pub relative_error: f64,
     /// Standard error of each coefficient in joules per event; empty if only the share is known.
     pub std_errors: Vec<f64>,
+    /// By this share of each coefficient code that the prior was not made of may be off, beyond those errors: believed as far
+    /// as a recording contradicts the prior.
+    pub misfit: f64,
     /// Standard error of each coefficient at least: what this share of the domain's joules would be by
     /// that event alone.
     pub least_share: f64,
@@ -30,10 +33,19 @@ impl Prior {
         self.joules_per_event.iter().zip(&interval.counts).map(|(cost, count)| cost * count).sum()
     }
 
-    /// Standard error of an event's coefficient.
+    /// Standard error of an event's coefficient in code of which nothing else is known.
     pub(super) fn std_error(&self, event: usize) -> f64 {
-        let by_share = || self.joules_per_event.get(event).copied().unwrap_or(0.0) * self.relative_error;
+        self.own_error(event).hypot(self.cost(event) * self.misfit)
+    }
+
+    /// Standard error of an event's coefficient in code like that of which the prior was made.
+    pub(super) fn own_error(&self, event: usize) -> f64 {
+        let by_share = || self.cost(event) * self.relative_error;
         self.std_errors.get(event).copied().unwrap_or_else(by_share)
+    }
+
+    fn cost(&self, event: usize) -> f64 {
+        self.joules_per_event.get(event).copied().unwrap_or(0.0)
     }
 
     /// The same with each event so many times as dear.
@@ -44,6 +56,12 @@ impl Prior {
             std_errors: scaled(&self.std_errors),
             ..self.clone()
         }
+    }
+
+    /// The same for code that is known to be none of which it was made.
+    pub(super) fn of_other_code(&self) -> Self {
+        let std_errors = (0..self.std_errors.len()).map(|event| self.std_error(event)).collect();
+        Self { std_errors, misfit: 0.0, ..self.clone() }
     }
 
     /// The same of these events only.

@@ -118,7 +118,8 @@ impl SelfCalibration {
         if prior.static_watts.is_none() || intervals.rows.is_empty() {
             return unchanged();
         }
-        let prior = &prior.scaled(scale);
+        // What is off in a sum may be off by this code, and one sum tells nothing of that.
+        let prior = &prior.scaled(scale).of_other_code();
         let whole = Intervals { count_noise: Vec::new(), late_noise: Vec::new(), ..intervals.pooled() };
         let Some(fit) = Posterior::fit(&whole, prior, true) else { return unchanged() };
         Self { is_calibrated: false, ..fit.into_result(intervals) }

@@ -51,6 +51,7 @@ fn prior(errors: [f64; 3], static_watts: Option<(f64, f64)>) -> Prior {
         joules_per_event: TRUTH.iter().zip(errors).map(|(cost, error)| cost * error).collect(),
         relative_error: 0.3,
         std_errors: Vec::new(),
+        misfit: 0.0,
         least_share: 0.0,
         scale: Scale::Joules,
         static_watts,

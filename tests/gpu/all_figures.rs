@@ -6,7 +6,7 @@ use std::fmt::{Debug, Write as _};
 
 use eprof::gpu::correct::{Corrected, correct, correct_as_published};
 use eprof::gpu::curve::{PowerCurve, Segment};
-use eprof::gpu::infer::{aligned, calibrate, fit_to_reference, load_curve, two_levels, visible_share};
+use eprof::gpu::infer::{aligned, calibrate, fit_to_reference, load_curve};
 use eprof::gpu::instructions::energy::{Run, difference, offset};
 use eprof::gpu::launches::{Outstanding, share};
 use eprof::gpu::model::blend::Blend;
@@ -250,15 +250,7 @@ fn sensors_follow_a_reference() {
             assert!((fit.delay - late.as_secs_f64()).abs() < 0.4 * refresh, "{name}: {}", fit.delay);
             assert!(low * 0.98 <= truth && truth <= high * 1.02, "{name}: {low} to {high}");
             let _ = writeln!(text, "{name} {}", shown_of(&fit));
-            let levels = two_levels(&fit, &curve, &fit.model);
-            let first: Vec<f64> = levels.knots().iter().take(4).map(|(_, watts)| watts.as_watts()).collect();
-            let _ = writeln!(text, "  {first:?}, seen {}", visible_share(&trace, &switches, &model(follows)));
         }
-        let counter = SensorModel {
-            refresh: Some(Nanoseconds::from_millis(20)),
-            ..SensorModel::new(SensorKind::Counter)
-        };
-        let _ = writeln!(text, "  as a counter {}", visible_share(&trace, &switches, &counter));
     }
     // A meter beside the board, an hour and a half behind, to which the sensor shows a tenth too little.
     let shown: Vec<(f64, f64)> = load.iter().map(|(from, watts)| (*from, 0.9 * watts - 3.0)).collect();

@@ -3,7 +3,8 @@
 
 use eprof::gpu::correct::correct;
 use eprof::gpu::curve::PowerCurve;
-use eprof::gpu::infer::{self, calibrate, fit_to_reference, load_curve, two_levels};
+use eprof::gpu::infer::{self, calibrate, fit_to_reference, load_curve};
+use eprof::gpu::known_steps::KnownSteps;
 use eprof::gpu::sensor::{SensorKind, SensorModel, UNMEASURED_GAIN};
 use eprof::gpu::trace::PowerTrace;
 use eprof::gpu::trace_csv;
@@ -113,13 +114,13 @@ fn energy_of_load_phases_beside_a_meter() {
         let unmeasured = SensorModel { gain_error: UNMEASURED_GAIN, ..timing };
         let (phases, timed, corrected) = if switches.len() > 10 {
             // On and off every 52 ms, a sensor that looks at 25 ms of every 101 ms.
-            let load = load_curve(&switches, meter.span().expect("a meter's log"));
-            let levels = fit_to_reference(&trace, &load, false).expect("a sensor that follows the load");
-            (
-                vec![(switches[0], switches[switches.len() - 1])],
-                two_levels(&levels, &load, &timing),
-                two_levels(&levels, &load, &fit.model),
-            )
+            let curve = |model| {
+                let corrected = correct(&trace, model).expect("a trace with changes");
+                KnownSteps::of(&trace, &corrected, &switches, model)
+                    .expect("a sensor that follows the load")
+                    .curve
+            };
+            (vec![(switches[0], switches[switches.len() - 1])], curve(&timing), curve(&fit.model))
         } else {
             let curve = |model| correct(&trace, model).expect("a trace with changes").curve();
             (switches.windows(2).map(|pair| (pair[0], pair[1])).collect(), curve(&timing), curve(&fit.model))

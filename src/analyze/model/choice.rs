@@ -112,6 +112,7 @@ impl BaseModel {
             let relative_error = STORED_ERROR.max(self.relative_error.min(PRESET_ERROR));
             return Prior {
                 unexplained: fitted.as_ref().map_or(UNEXPLAINED, |fitted| fitted.unexplained),
+                misfit: fitted.as_ref().map_or(0.0, |fitted| fitted.unexplained),
                 joules_per_event: costs,
                 relative_error,
                 least_share: if fitted.is_some() { LEAST_SHARE_OF_FITTED } else { self.least_share },
@@ -134,6 +135,7 @@ impl BaseModel {
         let Some((model, domain)) = found else {
             return Prior {
                 unexplained: UNEXPLAINED,
+                misfit: 0.0,
                 joules_per_event: vec![0.0; events.len()],
                 relative_error: 0.0,
                 std_errors: Vec::new(),
@@ -173,6 +175,7 @@ impl BaseModel {
                 Scale::Joules => UNEXPLAINED,
                 Scale::Relative => UNEXPLAINED_BY_PROPORTIONS,
             },
+            misfit: 0.0,
             joules_per_event: events.iter().map(|event| cost(event).unwrap_or(0.0)).collect(),
             relative_error: if own_domain { self.relative_error } else { PROPORTIONS_ERROR },
             std_errors: Vec::new(),
@@ -185,7 +188,7 @@ impl BaseModel {
 
 /// What a calibration said of its own errors.
 struct Fitted {
-    /// By event of the recording.
+    /// By event of the recording: of kernels like its own, each of which was left out in turn.
     std_errors: Vec<f64>,
     /// Of kernels that were left out.
     unexplained: f64,
@@ -211,8 +214,7 @@ impl Fitted {
             let index = model.event(event.role?, event.core_kind)?;
             let in_model = domain.joules_per_event.get(index)?;
             let is_same = (in_model - cost).abs() <= 1e-6 * cost;
-            is_same
-                .then(|| domain.std_errors.get(index).map_or(0.0, |error| *error).hypot(cost * unexplained))
+            is_same.then(|| domain.std_errors.get(index).map_or(0.0, |error| *error))
         });
         let std_errors = std_errors.collect::<Option<Vec<f64>>>()?;
         Some(Self { std_errors, unexplained, static_error: domain.static_std_error?.as_watts() })
@@ -366,13 +368,13 @@ mod tests {
     fn a_calibration_is_believed_as_far_as_it_says() {
         let prior = of_calibrated(&calibrated(0.95, Some(0.05)), [2e-9, 3e-9]);
         assert_eq!(prior.joules_per_event, [2e-9, 0.0, 3e-9, 0.0]);
-        // Its own error, and what workloads that it never saw are off by.
-        let expected = [1e-10f64.hypot(2e-9 * 0.05), 0.0, 4e-10f64.hypot(3e-9 * 0.05), 0.0];
+        // Its own error; what workloads that it never saw are off by comes to it where a recording shows it.
+        let expected = [1e-10, 0.0, 4e-10, 0.0];
         for (found, expected) in prior.std_errors.iter().zip(expected) {
             assert!((found - expected).abs() <= 1e-9 * expected, "{found} for {expected}");
         }
         assert_eq!(prior.std_errors.len(), 4);
-        assert_eq!((prior.unexplained, prior.least_share), (0.05, LEAST_SHARE_OF_FITTED));
+        assert_eq!((prior.unexplained, prior.misfit, prior.least_share), (0.05, 0.05, LEAST_SHARE_OF_FITTED));
         assert_eq!((prior.scale, prior.static_watts), (Scale::Joules, Some((12.0, 0.3))));
         // No model is off by less than 2 %, and none that is believed by more than a fifth.
         let unexplained =
@@ -384,7 +386,10 @@ mod tests {
     fn what_is_no_calibration_of_these_events_is_believed_by_its_kind() {
         let by_kind = |base: &BaseModel, costs| {
             let prior = of_calibrated(base, costs);
-            assert_eq!((prior.relative_error, prior.least_share), (STORED_ERROR, LEAST_SHARE));
+            assert_eq!(
+                (prior.relative_error, prior.misfit, prior.least_share),
+                (STORED_ERROR, 0.0, LEAST_SHARE)
+            );
             assert_eq!(
                 (prior.unexplained, prior.static_watts),
                 (UNEXPLAINED, Some((12.0, 12.0 * STATIC_ERROR)))

@@ -60,6 +60,7 @@ mod tests {
     fn fitted(watts: f64, error: f64) -> Option<DomainSet> {
         let prior = Prior {
             unexplained: 0.06,
+            misfit: 0.0,
             joules_per_event: vec![2e-9],
             relative_error: 0.1,
             least_share: 0.0,

@@ -250,7 +250,8 @@ impl Readings {
         let mut sum = 1.0;
         for lag in 1..off.len() / 8 {
             let alike = off.iter().zip(&off[lag..]).map(|(a, b)| a * b).sum::<f64>() / square;
-            if !(alike > 0.1) {
+            // Where all are right, none of them is like another.
+            if alike.is_nan() || alike <= 0.1 {
                 break;
             }
             sum += 2.0 * alike;

@@ -11,8 +11,6 @@ mod verdict;
 
 pub use exponential::Exponential;
 pub use levels::KnownLevels;
-pub use reference::{
-    Alignment, ReferenceError, ReferenceFit, aligned, fit_to_reference, load_curve, two_levels, visible_share,
-};
+pub use reference::{Alignment, ReferenceError, ReferenceFit, aligned, fit_to_reference, load_curve};
 pub use step::Shape;
 pub use verdict::{Calibration, Refusal, ShapeFit, Shapes, calibrate};

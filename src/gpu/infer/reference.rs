@@ -99,41 +99,6 @@ pub struct ReferenceFit {
     pub plausible: (Nanoseconds, Nanoseconds),
 }
 
-/// Power over time from a load that switches faster than the sensor refreshes: two levels, found from
-/// all readings together by [`fit_to_reference`] on [`load_curve`], put back onto the switching times.
-///
-/// One reading then tells nothing, as it catches an unknown part of the load, but all together tell
-/// how they follow the share of load in their windows.
-pub fn two_levels(fit: &ReferenceFit, load: &PowerCurve, model: &SensorModel) -> PowerCurve {
-    let power = |share: Watts| model.scaled(fit.line.0 + fit.line.1 * share.as_watts());
-    PowerCurve::new(load.knots().iter().map(|(time, share)| (*time, power(*share))).collect())
-}
-
-/// How differently a sensor sees a load at different times: the largest share of the load in what a reading stands for,
-/// less the least, of readings from the first switch to the last. Where a sensor's window is as long as the load's
-/// period, all readings see the same share, and no fit can tell the two levels from each other.
-pub fn visible_share(trace: &PowerTrace, switches: &[Timestamp], model: &SensorModel) -> f64 {
-    let (Some(&first), Some(&last)) = (switches.first(), switches.last()) else { return 0.0 };
-    let load = load_curve(switches, (first, last));
-    let cumulative = Cumulative::new(&load, first);
-    let charge = match model.kind {
-        SensorKind::Rc { time_constant } => Some(Charge::new(&cumulative, time_constant.as_secs_f64())),
-        SensorKind::Boxcar { .. } | SensorKind::Counter => None,
-    };
-    let reach = match model.kind {
-        SensorKind::Rc { time_constant } => 3.0 * time_constant.as_secs_f64(),
-        SensorKind::Boxcar { window } => window.as_secs_f64(),
-        SensorKind::Counter => model.refresh.map_or(0.0, Nanoseconds::as_secs_f64),
-    };
-    let times = trace.readings().iter().filter(|reading| (first..=last).contains(&reading.time));
-    let times = times.map(|reading| reading.time.since(first).as_secs_f64()).filter(|time| *time > reach);
-    let (low, high) = quantiles::range(times.map(|time| match &charge {
-        Some(charge) => charge.at(time),
-        None => cumulative.mean(time - reach, time),
-    }));
-    (high - low).max(0.0)
-}
-
 /// Moves a trace by the whole number of quarters of an hour that brings it over the reference.
 ///
 /// # Errors
