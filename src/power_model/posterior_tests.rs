@@ -178,8 +178,8 @@ fn only_what_contradicts_a_calibration_moves_it() {
     Textbook::of(&intervals, &given, &[0.0; 2], 2).compare(&fit(&calibrated(off)));
     let agreed = fit(&calibrated(COSTS));
     let of_other_code = fit(&calibrated(COSTS).of_other_code());
-    for event in 0..2 {
-        assert!((agreed.solution[event] / COSTS[event] - 1.0).abs() < 0.001, "{:?}", agreed.solution);
+    for (event, cost) in COSTS.into_iter().enumerate() {
+        assert!((agreed.solution[event] / cost - 1.0).abs() < 0.001, "{:?}", agreed.solution);
         assert!(error(&agreed, event) < 0.0021, "{}", error(&agreed, event));
         assert!(error(&of_other_code, event) > 0.01, "{}", error(&of_other_code, event));
     }

@@ -3,7 +3,7 @@
 
 use eprof::gpu::correct::correct;
 use eprof::gpu::curve::PowerCurve;
-use eprof::gpu::infer::{self, calibrate, fit_to_reference, load_curve};
+use eprof::gpu::infer::{self, calibrate, fit_to_reference};
 use eprof::gpu::known_steps::KnownSteps;
 use eprof::gpu::sensor::{SensorKind, SensorModel, UNMEASURED_GAIN};
 use eprof::gpu::trace::PowerTrace;

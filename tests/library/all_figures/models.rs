@@ -165,6 +165,7 @@ fn recordings_correct_what_is_believed() {
         joules_per_event: vec![1.2 * TRUTH[0], 0.8 * TRUTH[1], 1.3 * TRUTH[2]],
         relative_error: 0.3,
         std_errors: Vec::new(),
+        misfit: 0.0,
         least_share: 0.0,
         unexplained: 0.05,
         scale: Scale::Joules,
