@@ -21,7 +21,10 @@ pub enum Shown {
     /// Too short for that; all readings together tell what load and rest draw.
     Together,
     /// Readings are all of nearly the same mixture: they tell what load and rest draw together, and not what each does.
-    Mixed,
+    Mixed {
+        /// What they tell differs from what was read by less than it is uncertain by: it is left as it was read.
+        is_as_read: bool,
+    },
 }
 
 /// A trace corrected by the times of switching.
@@ -36,6 +39,34 @@ pub struct KnownSteps {
     model: SensorModel,
     levels: KnownLevels,
     own: Option<OwnReadings>,
+    as_read: Option<AsRead>,
+}
+
+/// What is left as it was read from the first switch to the last.
+#[derive(Debug, Clone, Copy)]
+struct AsRead {
+    power: Watts,
+    /// By how much that is more than what all readings together tell.
+    more: Watts,
+    first: Timestamp,
+    last: Timestamp,
+}
+
+impl AsRead {
+    /// `None` where what readings tell together is known better than that.
+    fn of(trace: &PowerTrace, levels: &KnownLevels, switches: &[Timestamp]) -> Option<Self> {
+        let (&first, &last) = (switches.first()?, switches.last()?);
+        let (told, error) = levels.energy(first, last);
+        let read = trace.as_polled().energy(first, last);
+        let duration = last.since(first);
+        let is_unsure = (read - told).as_joules().abs() < error.as_joules();
+        is_unsure.then(|| Self { power: read / duration, more: (read - told) / duration, first, last })
+    }
+
+    /// What the energy between two times is more than what readings tell.
+    fn more(&self, start: Timestamp, end: Timestamp) -> Joules {
+        self.more * end.min(self.last).since(start.max(self.first))
+    }
 }
 
 impl KnownSteps {
@@ -65,17 +96,28 @@ impl KnownSteps {
             let curve = PowerCurve::from_segments(&own.segments);
             let shown = Shown::OneByOne { without: own.without };
             let idle = own.idle.unwrap_or(idle);
-            return Ok(Self { shown, curve, idle: Some(idle), model: *model, levels, own: Some(own) });
+            return Ok(Self {
+                shown,
+                curve,
+                idle: Some(idle),
+                model: *model,
+                levels,
+                own: Some(own),
+                as_read: None,
+            });
         }
         let (contrast, error) = levels.contrast();
         let is_mixed = contrast <= Watts::ZERO || error.as_watts() > WORST_CONTRAST * contrast.as_watts();
-        let segments =
-            if is_mixed { mixture(&levels, switches, span) } else { staircase(&levels, switches, span) };
+        let as_read = AsRead::of(trace, &levels, switches).filter(|_| is_mixed);
+        let segments = match is_mixed {
+            true => mixture(&levels, switches, span, as_read.map(|read| read.power)),
+            false => staircase(&levels, switches, span),
+        };
         let segments: Vec<Segment> =
             segments.into_iter().map(|of| Segment { power: model.scaled(of.power), ..of }).collect();
-        let shown = if is_mixed { Shown::Mixed } else { Shown::Together };
+        let shown = if is_mixed { Shown::Mixed { is_as_read: as_read.is_some() } } else { Shown::Together };
         let curve = PowerCurve::from_segments(&segments);
-        Ok(Self { shown, curve, idle: Some(idle), model: *model, levels, own: None })
+        Ok(Self { shown, curve, idle: Some(idle), model: *model, levels, own: None, as_read })
     }
 
     /// What lies between a window's end and its answer.
@@ -87,11 +129,17 @@ impl KnownSteps {
     pub fn std_error(&self, start: Timestamp, end: Timestamp) -> Joules {
         let seen = match &self.own {
             Some(own) => own.std_error(start, end),
-            None => self.levels.energy(start, end).1 * self.model.gain.abs(),
+            None => self.beside_read(self.levels.energy(start, end).1, start, end),
         };
         let by_gain = self.model.gain_error * self.curve.energy(start, end).as_joules();
         let by_offset = self.model.offset_error.as_watts() * end.since(start).as_secs_f64();
         Joules::from_joules(seen.as_joules().hypot(by_gain.hypot(by_offset)))
+    }
+
+    /// The error of what readings tell, with what is taken in its place.
+    fn beside_read(&self, error: Joules, start: Timestamp, end: Timestamp) -> Joules {
+        let more = self.as_read.map_or(Joules::ZERO, |read| read.more(start, end));
+        Joules::from_joules(error.as_joules().hypot(more.as_joules())) * self.model.gain.abs()
     }
 
     /// Energy above what the GPU rests at, and one standard error of it in its parts: by chance, and by the level at rest.
@@ -101,7 +149,7 @@ impl KnownSteps {
         let energy = self.curve.energy(start, end) - idle.power * duration;
         let (by_chance, by_level) = match &self.own {
             Some(own) => (own.std_error(start, end), idle.std_error * duration),
-            None => (self.levels.above_rest(start, end).1 * self.model.gain.abs(), Joules::ZERO),
+            None => (self.beside_read(self.levels.above_rest(start, end).1, start, end), Joules::ZERO),
         };
         let by_gain = Joules::from_joules(self.model.gain_error * energy.as_joules());
         Some(AboveRest { energy, by_chance, by_level, by_gain })
@@ -144,11 +192,12 @@ fn staircase(levels: &KnownLevels, switches: &[Timestamp], span: (Timestamp, Tim
     all.into_iter().enumerate().map(segment).filter(|of| of.end > of.start).collect()
 }
 
-/// Load and the rests between at their mean.
+/// Load and the rests between at their mean, or at what was read.
 fn mixture(
     levels: &KnownLevels,
     switches: &[Timestamp],
     (first, last): (Timestamp, Timestamp),
+    read: Option<Watts>,
 ) -> Vec<Segment> {
     let from = switches.first().map_or(first, |at| (*at).clamp(first, last));
     let until = switches.last().map_or(last, |at| (*at).clamp(first, last));
@@ -157,7 +206,9 @@ fn mixture(
         end,
         power: if end > start { levels.energy(start, end).0 / end.since(start) } else { Watts::ZERO },
     };
-    let all = [segment(first, from), segment(from, until), segment(until, last)];
+    let between = segment(from, until);
+    let between = Segment { power: read.unwrap_or(between.power), ..between };
+    let all = [segment(first, from), between, segment(until, last)];
     all.into_iter().filter(|of| of.end > of.start).collect()
 }
 

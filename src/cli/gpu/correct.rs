@@ -198,7 +198,7 @@ impl Report {
         };
         let shown = known.as_ref().map(|known| known.shown);
         notes.extend(shown.and_then(|shown| shown_note(shown, spans.len(), corrected.resolution)));
-        let (bursts, total) = if matches!(shown, Some(Shown::Together | Shown::Mixed)) {
+        let (bursts, total) = if matches!(shown, Some(Shown::Together | Shown::Mixed { .. })) {
             let (from, to) = (inputs.switches[0], inputs.switches[inputs.switches.len() - 1]);
             (Vec::new(), of(from, to).0)
         } else {
@@ -309,11 +309,18 @@ fn shown_note(shown: Shown, bursts: usize, resolution: Nanoseconds) -> Option<St
             "the load switches faster than the sensor resolves ({resolution}): two levels of power were fitted to all \
              readings together, and single bursts are their means"
         ),
-        Shown::Mixed => "levels cannot be told apart: every reading stands for nearly the same share of the load, or it is \
-                         not known for which. Load and rests have their mean power in what is written"
-            .to_owned(),
+        Shown::Mixed { is_as_read: false } => {
+            format!("{MIXED}. Load and rests have their mean power in what is written")
+        }
+        Shown::Mixed { is_as_read: true } => format!(
+            "{MIXED}, and what would be corrected is less than what is not known of it: nothing is corrected between the \
+             first switch and the last, where load and rests have the mean of what was read"
+        ),
     })
 }
+
+const MIXED: &str = "levels cannot be told apart: every reading stands for nearly the same share of the load, or it is not \
+                     known for which";
 
 /// What is wrong with bursts shorter than the sensor resolves.
 fn short_bursts(short: usize, all: usize, knowing: Knowing<'_>, resolution: Nanoseconds) -> String {

@@ -18,7 +18,7 @@ use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 /// The mean over all lengths of the window and all delays that are plausible, each weighed by how well it explains the
 /// readings: where a load is in step with the sensor, so that several explain them and each by other levels, their
 /// differences are in the covariance. What readings cannot tell is held by what is likely of any load: rests of a load
-/// lie at about the power before and after it ([`REST_LIKE`]), and load at about the highest reading ([`HIGH_LIKE`]).
+/// lie at about the power before and after it (`REST_LIKE`), and load at about the highest reading (`HIGH_LIKE`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownLevels {
     mean: Vector3<f64>,
