@@ -4,8 +4,9 @@ use std::io::Write;
 
 use super::error::ReportError;
 use super::exporter::{Exported, Exporter};
+use super::frame_names::FrameNames;
 use super::select::Weight;
-use super::tree::{CallTree, FrameNames};
+use super::tree::CallTree;
 use super::walk::TreeFrame;
 
 /// Units per joule of the numbers: microjoules.

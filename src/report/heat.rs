@@ -5,9 +5,10 @@ use inferno::flamegraph::color::Color;
 use rustc_hash::FxHashMap;
 
 use super::Weight;
+use super::frame_names::FrameNames;
 use super::node_paths::NodePaths;
 use super::nodes::Nodes;
-use super::tree::{CallTree, Direction, FrameNames};
+use super::tree::{CallTree, Direction};
 use super::walk::TreeFrame;
 use crate::units::{Joules, Nanoseconds, Watts};
 

@@ -29,6 +29,7 @@ pub mod flamegraph_png;
 pub mod flamegraph_text;
 pub mod flamegraph_text_change;
 pub mod folded;
+mod frame_names;
 mod frames;
 mod groups;
 mod head;
