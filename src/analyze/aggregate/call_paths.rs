@@ -146,6 +146,11 @@ impl CallPaths {
         self.table.callers_len()
     }
 
+    /// Number of whole paths and outer parts that are known.
+    pub fn parts(&self) -> usize {
+        self.known.len()
+    }
+
     /// What the tree takes at most: while it is made, with so many keys beside, or when it is drawn.
     pub fn bytes(&self, keys: usize) -> usize {
         let made = BYTES_PER_CALLER * self.len() + BYTES_PER_KEY * (self.known.len() + keys);

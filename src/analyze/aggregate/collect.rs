@@ -13,7 +13,7 @@ use crate::analyze::aggregate::function_sets::{Adding, FunctionSets, Part};
 use crate::analyze::aggregate::functions::Functions;
 use crate::analyze::aggregate::key_table::{AddressTable, KeyHash, KeyTable, KnownAddresses, Spaces, hash};
 use crate::analyze::aggregate::unwind::code_mapping;
-use crate::analyze::memory::BYTES_PER_ADDRESS;
+use crate::analyze::memory::{BYTES_PER_ADDRESS, BYTES_PER_KEY};
 use crate::analyze::options::{Dimensions, FunctionsOfStacks};
 use crate::analyze::sample_key::SampleKey;
 use crate::profile::{AddressId, CallersId, CodeAddress, DEEPEST_CHAIN, ModuleKind, StackTable, ThreadIndex};
@@ -24,6 +24,9 @@ mod of_workers;
 
 /// Numbers of callers that are left free, so that the longest path still has one.
 const SPARE_NUMBERS: usize = 1 << 20;
+
+/// So many samples are known again where they have fewer paths.
+const SPARE_KEYS: usize = 1 << 15;
 
 /// Finds what of a sample decides its cell.
 ///
@@ -417,18 +420,23 @@ impl Collector {
             true => self.paths.callers(&self.path, self.hashes.all()),
             false => CallersId::NONE,
         };
-        self.known_callers.insert(hash, callers.0);
-        self.is_full = self.are_too_many();
-        if self.is_full && !keeps_paths {
+        let most_keys = match keeps_paths {
+            true => self.paths.parts() + SPARE_KEYS,
             // All that is known of these is that their addresses were seen.
-            self.take_paths();
+            false => self.most_bytes / BYTES_PER_KEY,
+        };
+        if self.known_callers.len() >= most_keys {
+            self.known_callers = KeyTable::default();
         }
+        self.known_callers.insert(hash, callers.0);
+        self.is_full = keeps_paths && self.are_too_many();
         callers
     }
 
-    /// Paths take more than they may, or more numbers than there are.
+    /// Paths take more than they may, or more numbers than there are. By paths alone, which are the same however many threads find
+    /// them: of samples no more are known again than there are parts of paths, and some beside.
     fn are_too_many(&self) -> bool {
-        self.paths.bytes(self.known_callers.len()) > self.most_bytes
+        self.paths.bytes(self.paths.parts()) > self.most_bytes
             || self.paths.len() > u32::MAX as usize - SPARE_NUMBERS
     }
 

@@ -35,15 +35,20 @@ use crate::timeline::Tasks;
 /// More do not help: what the thread that gathers has left to do takes as long.
 const MOST_WORKERS: usize = 6;
 /// What the paths may take that a worker remembers, to tell them by number: little enough to stay in its CPU's cache, mostly.
-pub(super) const BYTES_OF_WORKER: usize = 1 << 20;
+pub(super) const BYTES_OF_WORKER: usize = 2 << 20;
 /// So many records in a row are worth handing to another thread. Tests have few records, and are to have many batches.
 const BATCH: usize = if cfg!(test) { 50 } else { 1 << 12 };
 /// Batches that a worker may be ahead.
 const AHEAD: usize = 2;
 
-/// How many workers go with so many threads: one gathers and one attributes, which keeps two CPUs busy.
-pub(super) fn workers(threads: usize) -> usize {
-    threads.saturating_sub(2).min(MOST_WORKERS)
+/// For so many bytes that call paths may take there may be one worker, which takes less than a tenth of it. Tests have small
+/// tables.
+const BYTES_FOR_ONE: usize = if cfg!(test) { 100 } else { 64 << 20 };
+
+/// How many workers go with so many threads, where call paths may take so many bytes: one thread gathers and one attributes, which keeps
+/// two CPUs busy.
+pub(super) fn workers(threads: usize, most_bytes: usize) -> usize {
+    threads.saturating_sub(2).min(MOST_WORKERS).min(most_bytes / BYTES_FOR_ONE)
 }
 
 /// What a record tells of processes and their memory.

@@ -68,7 +68,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
 
     /// What finds keys in other threads, as far as there are some.
     fn finders(&mut self, options: &Options, records: RecordsInFile<'r>) -> Vec<KeyFinder<'r>> {
-        let count = workers(options.threads());
+        let count = workers(options.threads(), self.room.limits.paths);
         self.numberings = (0..count).map(|_| Numbering::new(&self.collector.told(&self.tasks))).collect();
         let finder = |_| KeyFinder {
             decoder: self.recording.decoder(),
