@@ -17,10 +17,12 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
     pub(super) fn walk(&mut self, options: &Options) -> ReplayEnd {
         let (mut replay, mut told) = (Replay::new(self.recording), Told::new(self.recording));
         let mut batch = Batch::default();
+        // To ask how many CPUs there are reads files.
+        let count = workers(options.threads(), self.room.limits.paths);
         while replay.next_batch(&mut batch, 1) {
             told.all(&mut batch, |at| replay.get(at), |at, context, record| self.visit(at, context, record));
             let finders = match replay.in_file() {
-                Some(records) if self.may_ask_workers() => self.finders(options, records),
+                Some(records) if count > 0 && self.may_ask_workers() => self.finders(count, options, records),
                 _ => continue,
             };
             let Some(records) = finders.first().map(|first| first.records) else { continue };
@@ -66,9 +68,8 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             && self.numberings.is_empty()
     }
 
-    /// What finds keys in other threads, as far as there are some.
-    fn finders(&mut self, options: &Options, records: RecordsInFile<'r>) -> Vec<KeyFinder<'r>> {
-        let count = workers(options.threads(), self.room.limits.paths);
+    /// What finds keys in so many other threads.
+    fn finders(&mut self, count: usize, options: &Options, records: RecordsInFile<'r>) -> Vec<KeyFinder<'r>> {
         self.numberings = (0..count).map(|_| Numbering::new(&self.collector.told(&self.tasks))).collect();
         let finder = |_| KeyFinder {
             decoder: self.recording.decoder(),
