@@ -77,6 +77,12 @@ impl CallPaths {
         Self { new: Some(NewParts::default()), ..Self::default() }
     }
 
+    /// Takes the tree out; paths are numbered anew, and told if they were.
+    pub fn take_table(&mut self) -> StackTable {
+        let none = if self.new.is_some() { Self::telling() } else { Self::default() };
+        std::mem::replace(self, none).into_table()
+    }
+
     /// What was added since the last time.
     pub fn take_new(&mut self) -> NewParts {
         self.new.as_mut().map(std::mem::take).unwrap_or_default()

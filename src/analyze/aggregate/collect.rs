@@ -53,8 +53,6 @@ pub struct Collector {
     are_nowhere: Vec<bool>,
     hashes: AddressHashes,
     paths: CallPaths,
-    /// What is added to paths is told to another collection.
-    is_telling: bool,
     path: Vec<AddressId>,
     /// Tells return addresses from what chains of frame pointers take for some; `None` where there are no such chains.
     return_addresses: Option<ReturnAddressFinder>,
@@ -114,7 +112,6 @@ impl Collector {
             are_nowhere: Vec::new(),
             hashes: AddressHashes::default(),
             paths: CallPaths::default(),
-            is_telling: false,
             path: Vec::new(),
             return_addresses: None,
             no_return_addresses: FxHashSet::default(),
@@ -179,8 +176,7 @@ impl Collector {
     pub fn take_paths(&mut self) -> StackTable {
         self.is_full = false;
         self.known_callers = KeyTable::default();
-        let none = if self.is_telling { CallPaths::telling() } else { CallPaths::default() };
-        std::mem::replace(&mut self.paths, none).into_table()
+        self.paths.take_table()
     }
 
     /// What decides the cell of a sample. `unwound` is the user part of the call stack as found by

@@ -16,7 +16,7 @@ use crate::analyze::aggregate::missing_samples::{MissingSamples, WhoRan, Without
 use crate::analyze::aggregate::one_mode;
 use crate::analyze::aggregate::replay::ReplayEnd;
 use crate::analyze::aggregate::samples::SampleList;
-use crate::analyze::aggregate::unwind::{SampleUnwinder, finder_of_chains};
+use crate::analyze::aggregate::unwind::{SampleUnwinder, finder_of_chains, unwound};
 use crate::analyze::aggregate::whose::Whose;
 use crate::analyze::build_ids::add_build_ids;
 use crate::analyze::events::EventUnit;
@@ -117,8 +117,8 @@ struct Gatherer<'r, F> {
     keyed: u64,
     /// Call paths are asked for.
     has_stacks: bool,
-    /// Samples until functions are looked up, and what for; `None` where addresses are to be told apart.
-    functions_after: Option<(u64, FunctionsAlone)>,
+    /// What functions are to be looked up for, as long as they were not; `None` where addresses are to be told apart.
+    functions: Option<FunctionsAlone>,
     /// Launches so far.
     launched: u32,
     launch_cells: Vec<u32>,
@@ -183,18 +183,12 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             .with_return_addresses(
                 finder_of_chains(recording, options).filter(|_| options.dimensions.stacks),
             ),
-            unwinder: SampleUnwinder::for_recording(recording, &options.symbolize)
-                .map(|unwinder| unwinder.with_files(options.unwind_files.clone()))
-                .filter(|_| options.dimensions.stacks),
+            unwinder: SampleUnwinder::of_options(recording, options),
             launches,
             totals,
             keyed: 0,
             has_stacks: options.dimensions.stacks,
-            functions_after: options
-                .functions
-                .clone()
-                .filter(|_| options.dimensions.stacks)
-                .map(|asked| (SAMPLES_BEFORE, asked)),
+            functions: options.functions.clone().filter(|_| options.dimensions.stacks),
             launched: 0,
             launch_cells: Vec::new(),
             sampled: None,
@@ -385,23 +379,17 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             }
         }
         self.keyed += 1;
-        if let Some((left, _)) = &mut self.functions_after {
-            *left -= 1;
-            if *left == 0 {
-                self.merge_functions();
-            }
+        if self.keyed == SAMPLES_BEFORE {
+            self.merge_functions();
         }
-        let unwound = match &mut self.unwinder {
-            Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
-            None => &[],
-        };
+        let unwound = unwound(&mut self.unwinder, &self.tasks, task, sample);
         self.collector.key(&mut self.tasks, task, sample, unwound)
     }
 
     /// Looks up the functions of all code that was met. In each pass it comes at the same sample, and finds the same.
     #[cold]
     fn merge_functions(&mut self) {
-        let Some((_, FunctionsAlone { symbols, of_stacks })) = self.functions_after.take() else { return };
+        let Some(FunctionsAlone { symbols, of_stacks }) = self.functions.take() else { return };
         let mut modules = self.tasks.modules().to_vec();
         add_build_ids(&mut modules, self.recording);
         let collector = &self.collector;
@@ -433,10 +421,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         match &mut self.samples {
             Some(samples) => self.launch_cells.push(samples.push(at, event, 1)),
             None => {
-                let unwound = match &mut self.unwinder {
-                    Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
-                    None => &[],
-                };
+                let unwound = unwound(&mut self.unwinder, &self.tasks, task, sample);
                 let key = self.collector.launch_key(&mut self.tasks, task, sample, unwound, kernel);
                 let cpu = context.cpu.unwrap_or(NO_CPU);
                 (self.tell)(Step::Launch { key, cpu, event });

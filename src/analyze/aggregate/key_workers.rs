@@ -26,7 +26,7 @@ use crate::analyze::aggregate::collect::Collector;
 use crate::analyze::aggregate::found_keys::{FoundKeys, KnownNumbers};
 use crate::analyze::aggregate::jit::JitFunctions;
 use crate::analyze::aggregate::replay::{Batch, Replay};
-use crate::analyze::aggregate::unwind::SampleUnwinder;
+use crate::analyze::aggregate::unwind::{SampleUnwinder, unwound};
 use crate::analyze::aggregate::whose::Whose;
 use crate::analyze::events::{EventRole, EventRoles};
 use crate::profile::HiddenCallers;
@@ -123,10 +123,7 @@ impl KeyFinder<'_> {
             return;
         }
         let task = self.tasks.task(pid, context.tid.unwrap_or(pid));
-        let unwound = match &mut self.unwinder {
-            Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
-            None => &[],
-        };
+        let unwound = unwound(&mut self.unwinder, &self.tasks, task, sample);
         let key = self.collector.key(&mut self.tasks, task, sample, unwound);
         self.collector.found(found, &self.told, at, key);
     }

@@ -60,6 +60,13 @@ impl SampleUnwinder {
         })
     }
 
+    /// The same by what is asked for, which is nothing where call stacks are not.
+    pub(crate) fn of_options(recording: &Recording, options: &Options) -> Option<Self> {
+        let unwinder =
+            Self::for_recording(recording, &options.symbolize).filter(|_| options.dimensions.stacks);
+        unwinder.map(|unwinder| unwinder.with_files(options.unwind_files.clone()))
+    }
+
     /// With the files that others opened, all of them by the same options.
     pub fn with_files(self, opened: UnwindFiles) -> Self {
         Self {
@@ -237,6 +244,20 @@ impl SampleUnwinder {
     fn unwind_from(&mut self, tasks: &Tasks, task: TaskId, start: StackRegisters, stack: &[u8]) {
         let mappings = || tasks.space(task).mappings().map(|mapping| code_mapping(tasks, mapping));
         self.unwinder.unwind(tasks.layout_id(task).0, mappings, start, stack, &mut self.frames);
+    }
+}
+
+/// The user part of a sample's stack as [`SampleUnwinder::unwind`] finds it, if there is something to find.
+#[inline]
+pub(crate) fn unwound<'u>(
+    unwinder: &'u mut Option<SampleUnwinder>,
+    tasks: &Tasks,
+    task: TaskId,
+    sample: &Sample<'_>,
+) -> &'u [u64] {
+    match unwinder {
+        Some(unwinder) => unwinder.unwind(tasks, task, sample),
+        None => &[],
     }
 }
 

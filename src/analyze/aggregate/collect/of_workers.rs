@@ -17,19 +17,19 @@ impl Collector {
     /// One for another thread, which knows the same addresses and functions, and whose paths may take so many bytes before they are
     /// forgotten.
     pub fn of_worker(&self, most_bytes: usize, return_addresses: Option<ReturnAddressFinder>) -> Self {
-        let mut new = Self::new(self.dimensions, most_bytes);
-        new.hashers = self.hashers.clone();
-        new.located = self.located.clone();
-        new.code = self.code.clone();
-        new.are_nowhere = self.are_nowhere.clone();
-        new.hashes = self.hashes.clone();
-        new.return_addresses = return_addresses;
-        new.no_return_addresses = self.no_return_addresses.clone();
-        new.functions = self.functions.clone();
-        new.sets = self.sets.clone();
-        new.paths = CallPaths::telling();
-        new.is_telling = true;
-        new
+        Self {
+            hashers: self.hashers.clone(),
+            located: self.located.clone(),
+            code: self.code.clone(),
+            are_nowhere: self.are_nowhere.clone(),
+            hashes: self.hashes.clone(),
+            return_addresses,
+            no_return_addresses: self.no_return_addresses.clone(),
+            functions: self.functions.clone(),
+            sets: self.sets.clone(),
+            paths: CallPaths::telling(),
+            ..Self::new(self.dimensions, most_bytes)
+        }
     }
 
     /// How much of it the thread that it is made for knows already.

@@ -21,11 +21,10 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let count = workers(options.threads(), self.room.limits.paths);
         while replay.next_batch(&mut batch, 1) {
             told.all(&mut batch, |at| replay.get(at), |at, context, record| self.visit(at, context, record));
-            let finders = match replay.in_file() {
-                Some(records) if count > 0 && self.may_ask_workers() => self.finders(count, options, records),
-                _ => continue,
+            let Some(records) = replay.in_file().filter(|_| count > 0 && self.may_ask_workers()) else {
+                continue;
             };
-            let Some(records) = finders.first().map(|first| first.records) else { continue };
+            let finders = self.finders(count, options, records);
             let rest = with_workers(replay, records, finders, |batch, turn, keys| {
                 if let Some(numbering) = self.numberings.get_mut(turn) {
                     numbering.begin(keys().unwrap_or_default());
@@ -59,7 +58,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
     /// known which functions' addresses are not told apart.
     fn may_ask_workers(&self) -> bool {
         self.keyed >= SAMPLES_BEFORE
-            && self.functions_after.is_none()
+            && self.functions.is_none()
             && !self.is_too_large
             && !self.room.in_parts
             && self.samples.is_none()
@@ -79,8 +78,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             tasks: self.tasks.clone(),
             jit: self.jit.clone(),
             collector: self.collector.of_worker(BYTES_OF_WORKER, finder_of_chains(self.recording, options)),
-            unwinder: SampleUnwinder::for_recording(self.recording, &options.symbolize)
-                .map(|unwinder| unwinder.with_files(options.unwind_files.clone())),
+            unwinder: SampleUnwinder::of_options(self.recording, options),
             told: self.collector.told(&self.tasks),
         };
         (0..count).map(finder).collect()
