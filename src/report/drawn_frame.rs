@@ -1,5 +1,7 @@
 //! How inferno writes the frames of a picture.
 
+use memchr::{memchr, memmem};
+
 /// What a frame is and its rectangle, as texts of the picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DrawnFrame<'s> {
@@ -29,7 +31,7 @@ pub(super) fn frames(svg: &str) -> impl Iterator<Item = (&str, Option<DrawnFrame
     std::iter::from_fn(move || {
         let all = rest.take()?;
         let mut from = 0;
-        while let Some(found) = all[from..].find(BEGIN) {
+        while let Some(found) = memmem::find(&all.as_bytes()[from..], BEGIN.as_bytes()) {
             let at = from + found;
             let mut frame = Text(&all[at..]);
             if let Some(drawn) = frame.frame() {
@@ -44,13 +46,28 @@ pub(super) fn frames(svg: &str) -> impl Iterator<Item = (&str, Option<DrawnFrame
 
 const BEGIN: &str = "<title>";
 
+/// A picture in pieces of about so many bytes, each of which but the first begins where a frame may.
+pub(super) fn pieces(svg: &str, bytes: usize) -> Vec<&str> {
+    let mut pieces = Vec::with_capacity(svg.len() / bytes + 1);
+    let mut rest = svg;
+    while let Some(behind) = rest.as_bytes().get(bytes..)
+        && let Some(found) = memmem::find(behind, BEGIN.as_bytes())
+    {
+        let (piece, others) = rest.split_at(bytes + found);
+        pieces.push(piece);
+        rest = others;
+    }
+    pieces.push(rest);
+    pieces
+}
+
 /// What is still to be read.
 struct Text<'s>(&'s str);
 
 impl<'s> Text<'s> {
     fn frame(&mut self) -> Option<DrawnFrame<'s>> {
         self.tag(BEGIN)?;
-        let title = self.until("<")?;
+        let title = self.until(b'<')?;
         self.tag("</title>")?;
         // What is in the last brackets; names may have some, too.
         let (name, inner) = title.strip_suffix(')')?.rsplit_once(" (")?;
@@ -65,29 +82,29 @@ impl<'s> Text<'s> {
         self.tag("<rect ")?;
         let begin = self.0;
         self.tag("x=\"")?;
-        self.until("\"")?;
+        self.until(b'"')?;
         self.tag("\" y=\"")?;
         let y = self.number()?;
         self.tag("\" width=\"")?;
-        self.until("\"")?;
+        self.until(b'"')?;
         self.tag("\" height=\"")?;
-        self.until("\"")?;
+        self.until(b'"')?;
         self.tag("\"")?;
         let place = self.since(begin);
         self.tag(" fill=\"")?;
-        let fill = self.until("\"")?;
+        let fill = self.until(b'"')?;
         self.tag("\" fg:x=\"")?;
         let left = self.number()?;
         self.tag("\"")?;
         let begin = self.0;
-        self.until(">")?;
+        self.until(b'>')?;
         self.tag(">")?;
         self.space();
         self.tag("<text ")?;
-        self.until(">")?;
+        self.until(b'>')?;
         self.tag(">")?;
         let text = self.since(begin);
-        let label = self.until("<")?;
+        let label = self.until(b'<')?;
         self.tag("</text>")?;
         Some(DrawnFrame { name, count, unit, behind, space, place, y, fill, left, text, label })
     }
@@ -98,14 +115,14 @@ impl<'s> Text<'s> {
     }
 
     /// Up to where this begins.
-    fn until(&mut self, end: &str) -> Option<&'s str> {
-        let (before, _) = self.0.split_once(end)?;
-        self.0 = &self.0[before.len()..];
+    fn until(&mut self, end: u8) -> Option<&'s str> {
+        let (before, behind) = self.0.split_at(memchr(end, self.0.as_bytes())?);
+        self.0 = behind;
         Some(before)
     }
 
     fn number(&mut self) -> Option<&'s str> {
-        let digits = self.until("\"")?;
+        let digits = self.until(b'"')?;
         (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
     }
 
@@ -153,6 +170,20 @@ mod tests {
             label: "main..",
         };
         assert_eq!(*frame, expected);
+    }
+
+    #[test]
+    fn pieces_begin_where_frames_do() {
+        let frames_of = |svg: &str| frames(svg).filter_map(|(_, frame)| frame).count();
+        let svg = format!("<svg>ä<title>no frame</title>{}", drawn("g (3 J, 1%)").repeat(20));
+        for bytes in [1, 2, 6, 7, 100, 1000, svg.len() - 1, svg.len(), 2 * svg.len()] {
+            let pieces = pieces(&svg, bytes);
+            assert_eq!(pieces.concat(), svg, "{bytes}");
+            assert!(pieces[1..].iter().all(|piece| piece.starts_with(BEGIN)));
+            assert!(pieces.len() <= svg.len() / bytes + 1 && (bytes > 7 || pieces.len() > 20), "{bytes}");
+            assert_eq!(pieces.iter().map(|piece| frames_of(piece)).sum::<usize>(), 20, "{bytes}");
+        }
+        assert_eq!(pieces("", 1), [""]);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(crate) struct CallPaths {
     hashers: [FixedState; 2],
     /// Of the path at hand: each outer part and the whole.
     hashes: Vec<KeyHash>,
+    /// Which of them are known.
+    found: Vec<Option<u32>>,
     /// What was added, if somebody is to be told of it.
     new: Option<NewParts>,
 }
@@ -66,6 +68,7 @@ impl Default for CallPaths {
             known: KeyTable::default(),
             hashers: [FixedState::with_seed(3), FixedState::with_seed(4)],
             hashes: Vec::new(),
+            found: Vec::new(),
             new: None,
         }
     }
@@ -122,20 +125,14 @@ impl CallPaths {
     /// The number of a path, given outermost first; `hashes` are those of all addresses.
     pub fn callers(&mut self, path: &[AddressId], hashes: &[AddressHash]) -> CallersId {
         self.hash(path, hashes);
-        let Some((whole, parts)) = self.hashes.split_last() else { return CallersId::NONE };
-        if let Some(callers) = self.known.find(*whole) {
-            return CallersId(callers);
-        }
-        // If a frame is known, so are all the frames outside of it: search for the innermost that is.
-        let (mut shared, mut callers) = (0, CallersId::NONE);
-        let mut unknown = parts.len();
-        while shared < unknown {
-            let middle = shared + (unknown - shared).div_ceil(2);
-            match self.known.find(parts[middle - 1]) {
-                Some(known) => (shared, callers) = (middle, CallersId(known)),
-                None => unknown = middle - 1,
-            }
-        }
+        // All of them at once, though some are looked for in vain: none waits for what another one's place in memory says.
+        self.found.clear();
+        self.found.extend(self.hashes.iter().map(|part| self.known.find(*part)));
+        // If a part is known, so are all parts outside of it.
+        let innermost = self.found.iter().rposition(Option::is_some);
+        let shared = innermost.map_or(0, |innermost| innermost + 1);
+        let mut callers =
+            innermost.and_then(|innermost| self.found[innermost]).map_or(CallersId::NONE, CallersId);
         for (part, frames) in path.chunks(STEP).enumerate().skip(shared) {
             let outer = callers;
             callers = frames.iter().fold(outer, |callers, &frame| self.table.push_caller(callers, frame));

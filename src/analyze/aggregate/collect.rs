@@ -9,17 +9,19 @@ use rustc_hash::FxHashSet;
 use crate::analyze::aggregate::address_hashes::AddressHashes;
 use crate::analyze::aggregate::call_paths::CallPaths;
 use crate::analyze::aggregate::frames::{ChainCallers, Frame, around_own, for_each_caller, own_frame};
-use crate::analyze::aggregate::function_sets::{Adding, FunctionSets, Part};
+use crate::analyze::aggregate::function_sets::{FunctionSets, Part};
 use crate::analyze::aggregate::functions::Functions;
-use crate::analyze::aggregate::key_table::{AddressTable, KeyHash, KeyTable, KnownAddresses, Spaces, hash};
+use crate::analyze::aggregate::key_table::{AddressTable, KeyHash, KeyTable, OwnCaller, Spaces, hash};
 use crate::analyze::aggregate::unwind::code_mapping;
 use crate::analyze::memory::{BYTES_PER_ADDRESS, BYTES_PER_KEY};
 use crate::analyze::options::{Dimensions, FunctionsOfStacks};
 use crate::analyze::sample_key::SampleKey;
-use crate::profile::{AddressId, CallersId, CodeAddress, DEEPEST_CHAIN, ModuleKind, StackTable, ThreadIndex};
+use crate::profile::{AddressId, CallersId, CodeAddress, HiddenCallers, ModuleKind, StackTable, ThreadIndex};
 use crate::symbolize::ReturnAddressFinder;
 use crate::timeline::{CodeInterner, TaskId, Tasks};
 
+mod as_set;
+mod hidden_callers;
 mod of_workers;
 
 /// Numbers of callers that are left free, so that the longest path still has one.
@@ -56,6 +58,8 @@ pub struct Collector {
     path: Vec<AddressId>,
     /// Tells return addresses from what chains of frame pointers take for some; `None` where there are no such chains.
     return_addresses: Option<ReturnAddressFinder>,
+    /// How often chains lacked the caller of the function that a sample was in, where that is counted.
+    hidden_callers: Option<HiddenCallers>,
     /// What certainly is none.
     no_return_addresses: FxHashSet<AddressId>,
     /// Functions whose addresses are not told apart.
@@ -114,6 +118,7 @@ impl Collector {
             paths: CallPaths::default(),
             path: Vec::new(),
             return_addresses: None,
+            hidden_callers: None,
             no_return_addresses: FxHashSet::default(),
             functions: Functions::default(),
             sets: None,
@@ -190,11 +195,15 @@ impl Collector {
     ) -> SampleKey {
         let (thread, spaces) = self.told_apart(tasks, task);
         let number_of_spaces = self.located.number_of(spaces);
-        let own = own_frame(sample).map(|frame| self.located(tasks, task, number_of_spaces, frame));
+        let found = own_frame(sample).map(|frame| self.located(tasks, task, number_of_spaces, frame));
+        let own = found.map(|(own, _)| own);
         let callers = match self.dimensions.stacks {
             true => self.callers(tasks, task, spaces, sample, unwound, own),
             false => CallersId::NONE,
         };
+        if self.hidden_callers.is_some() {
+            self.count_hidden_caller(tasks, task, number_of_spaces, sample, found.map(|(_, caller)| caller));
+        }
         SampleKey { callers, own: own.into(), thread }
     }
 
@@ -221,6 +230,10 @@ impl Collector {
             }
             false => CallersId::NONE,
         };
+        if self.hidden_callers.is_some() {
+            let spaces = self.located.number_of(spaces);
+            self.count_hidden_caller(tasks, task, spaces, sample, None);
+        }
         let own = Some(self.code.intern(kernel)).into();
         SampleKey { callers, own, thread }
     }
@@ -296,119 +309,6 @@ impl Collector {
         self.number_path(hash)
     }
 
-    /// The callers of a sample by their functions alone; `None` where there is more to know.
-    #[inline]
-    fn callers_as_set(
-        &mut self,
-        tasks: &mut Tasks,
-        task: TaskId,
-        spaces: Spaces,
-        sample: &Sample<'_>,
-        unwound: &[u64],
-    ) -> Option<CallersId> {
-        let mut sets = self.sets.take()?;
-        let is_set = self.add_callers(&mut sets, tasks, task, spaces, sample, unwound);
-        let callers = is_set.then(|| {
-            let hash = sets.key(u64::from(spaces.0.0) << 32 | u64::from(spaces.1.0));
-            match self.known_callers.find(hash) {
-                Some(callers) => CallersId(callers),
-                None => {
-                    sets.path(&mut self.path);
-                    self.number_path(hash)
-                }
-            }
-        });
-        self.sets = Some(sets);
-        callers
-    }
-
-    /// Makes the set of a sample's callers; `false` where there is more to know of them.
-    fn add_callers(
-        &mut self,
-        sets: &mut FunctionSets,
-        tasks: &mut Tasks,
-        task: TaskId,
-        spaces: Spaces,
-        sample: &Sample<'_>,
-        unwound: &[u64],
-    ) -> bool {
-        let spaces = self.located.number_of(spaces);
-        let parts = match self.add_met(sets, spaces, sample, unwound) {
-            Some(parts) => Some(parts),
-            None => {
-                self.meet_all(sets, tasks, task, spaces, sample, unwound);
-                self.add_met(sets, spaces, sample, unwound)
-            }
-        };
-        // What cannot be met is nobody's: there is no memory for it.
-        parts.unwrap_or(false)
-    }
-
-    /// Makes the set of a sample's callers, all of which were met before, and says whether it is all there is to know of them;
-    /// `None` where some were not met.
-    fn add_met(
-        &self,
-        sets: &mut FunctionSets,
-        spaces: u32,
-        sample: &Sample<'_>,
-        unwound: &[u64],
-    ) -> Option<bool> {
-        let known = self.located.known();
-        let mut told = ToldOfCallers { callers: 0, are_met: true, is_clear: true };
-        let mut adding = sets.begin();
-        match ChainCallers::of(sample, unwound) {
-            // Return addresses in functions that have a bit, as nearly all are, in a loop that is as short as can be.
-            Some(mut callers) => loop {
-                let (mode, mut bits) = (callers.mode(), [0; 2]);
-                let passed = callers.pass_returns(|address| {
-                    let found = known.find_at_once(AddressTable::key(spaces, mode, true, address));
-                    let Some([low, high]) = found.and_then(|found| adding.bit(found)) else { return false };
-                    bits = [bits[0] | low, bits[1] | high];
-                    true
-                });
-                if passed > 0 {
-                    adding.add_bits(bits);
-                    told.callers += passed;
-                }
-                let Some(frame) = callers.next() else { break };
-                told.add(known, &mut adding, spaces, frame);
-            },
-            None => for_each_caller(sample, unwound, |frame| told.add(known, &mut adding, spaces, frame)),
-        }
-        adding.end();
-        // Of a path as deep as the kernel follows any, reports say so.
-        let is_set = told.is_clear && 1 + told.callers < usize::from(DEEPEST_CHAIN);
-        told.are_met.then_some(is_set)
-    }
-
-    /// Finds out what each of a sample's callers is to sets.
-    #[cold]
-    fn meet_all(
-        &mut self,
-        sets: &mut FunctionSets,
-        tasks: &mut Tasks,
-        task: TaskId,
-        spaces: u32,
-        sample: &Sample<'_>,
-        unwound: &[u64],
-    ) {
-        for_each_caller(sample, unwound, |frame| {
-            let address = self.located(tasks, task, spaces, frame);
-            sets.meet(address, self.part(tasks, address));
-        });
-    }
-
-    /// What an address is to the functions of a stack.
-    fn part(&self, tasks: &Tasks, address: AddressId) -> Part {
-        if self.no_return_addresses.contains(&address) || self.nowhere(tasks, address).is_some() {
-            Part::Unclear
-        } else if self.functions.is_standing(address) {
-            Part::Function
-        } else {
-            Part::Frame
-        }
-    }
-
     /// The number of the path at hand, by which samples of this hash find it again.
     fn number_path(&mut self, hash: KeyHash) -> CallersId {
         let keeps_paths = !matches!(self.keeping, Keeping::Addresses);
@@ -450,13 +350,13 @@ impl Collector {
         path.clear();
         path.reserve(1 + sample.callchain.len() + unwound.len());
         let spaces = self.located.number_of(spaces);
-        path.extend(own.map(|frame| self.located(tasks, task, spaces, frame)));
+        path.extend(own.map(|frame| self.located(tasks, task, spaces, frame).0));
         let with_own = path.len();
         if !self.add_located(spaces, sample, unwound, &mut path) {
             path.truncate(with_own);
             let mut nowhere = None;
             for_each_caller(sample, unwound, |frame| {
-                let address = self.located(tasks, task, spaces, frame);
+                let (address, _) = self.located(tasks, task, spaces, frame);
                 // Where a chain of frame pointers goes astray, a hundred frames can be nowhere: they are one.
                 let last = std::mem::replace(&mut nowhere, self.nowhere(tasks, address));
                 if nowhere.is_none() || nowhere != last {
@@ -502,9 +402,16 @@ impl Collector {
         }
     }
 
-    /// The number of a frame's address; `spaces` is what [`AddressTable::number_of`] says of the memory maps.
+    /// The number of a frame's address, and what is known of its caller if it has called nothing itself; `spaces` is what
+    /// [`AddressTable::number_of`] says of the memory maps.
     #[inline]
-    fn located(&mut self, tasks: &mut Tasks, task: TaskId, spaces: u32, frame: Frame) -> AddressId {
+    fn located(
+        &mut self,
+        tasks: &mut Tasks,
+        task: TaskId,
+        spaces: u32,
+        frame: Frame,
+    ) -> (AddressId, OwnCaller) {
         let Frame { mode, address, is_return } = frame;
         let key = AddressTable::key(spaces, mode, is_return, address);
         match self.located.find(key) {
@@ -522,7 +429,13 @@ impl Collector {
     }
 
     #[cold]
-    fn locate(&mut self, tasks: &mut Tasks, task: TaskId, frame: Frame, key: KeyHash) -> AddressId {
+    fn locate(
+        &mut self,
+        tasks: &mut Tasks,
+        task: TaskId,
+        frame: Frame,
+        key: KeyHash,
+    ) -> (AddressId, OwnCaller) {
         let place = tasks.locate(task, frame.mode, frame.address);
         let code = in_the_call(tasks, place, frame.is_return);
         // What was told apart before still is, whichever thread met it.
@@ -542,15 +455,16 @@ impl Collector {
         } else {
             self.functions.find(code).unwrap_or_else(|| self.code.intern(code))
         };
+        let caller = self.caller_of(tasks, task, frame);
         // What is folded is told by where it lies alone, and takes no memory.
         if Some(found) != self.folded {
-            self.located.insert(key, found);
+            self.located.insert(key, found, caller);
         }
         for known in (self.are_nowhere.len() as u32..self.code.len() as u32).map(AddressId) {
             self.are_nowhere.push(self.nowhere(tasks, known).is_some());
         }
         self.hashes.extend(&self.code, tasks.modules());
-        found
+        (found, caller)
     }
 
     fn is_no_return_address(&mut self, tasks: &Tasks, task: TaskId, frame: Frame) -> bool {
@@ -562,28 +476,6 @@ impl Collector {
         mapping.is_some_and(|mapping| {
             return_addresses.is_no_return_address(&code_mapping(tasks, mapping), frame.address)
         })
-    }
-}
-
-/// What is found out of a sample's callers while their set is made.
-struct ToldOfCallers {
-    callers: usize,
-    /// Sets know what each of them is.
-    are_met: bool,
-    /// There is no more to know of them than their functions.
-    is_clear: bool,
-}
-
-impl ToldOfCallers {
-    #[inline(always)]
-    fn add(&mut self, known: KnownAddresses<'_>, adding: &mut Adding<'_>, spaces: u32, frame: Frame) {
-        let Frame { mode, address, is_return } = frame;
-        self.callers += 1;
-        match known.find(AddressTable::key(spaces, mode, is_return, address)).map(|at| adding.add(at)) {
-            Some(Part::Function | Part::Frame) => {}
-            Some(Part::Unclear) => self.is_clear = false,
-            Some(Part::Unmet) | None => self.are_met = false,
-        }
     }
 }
 

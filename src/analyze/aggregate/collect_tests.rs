@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::analyze::aggregate::frames::{FIRST_MARKER, frames_of, mode_of_marker};
+use crate::profile::DEEPEST_CHAIN;
 
 const KERNEL: u64 = -128i64 as u64;
 const USER: u64 = -512i64 as u64;
@@ -200,7 +201,7 @@ fn paths_end_before_what_nothing_returns_to() {
     let spaces = collector.located.number_of((tasks.space_id(task), tasks.kernel_space_id()));
     let mut located = |address| {
         let frame = Frame { mode: CpuMode::User, address, is_return: true };
-        collector.located(&mut tasks, task, spaces, frame)
+        collector.located(&mut tasks, task, spaces, frame).0
     };
     let [a, b, c, n] = [0x1010, 0x1120, 0x1230, 0xdead_0000].map(&mut located);
     collector.no_return_addresses.insert(b);

@@ -16,7 +16,7 @@ use crate::analyze::aggregate::missing_samples::{MissingSamples, WhoRan, Without
 use crate::analyze::aggregate::one_mode;
 use crate::analyze::aggregate::replay::ReplayEnd;
 use crate::analyze::aggregate::samples::SampleList;
-use crate::analyze::aggregate::unwind::{SampleUnwinder, finder_of_chains, unwound};
+use crate::analyze::aggregate::unwind::{SampleUnwinder, finder_of_chains, hides_callers, unwound};
 use crate::analyze::aggregate::whose::Whose;
 use crate::analyze::build_ids::add_build_ids;
 use crate::analyze::events::EventUnit;
@@ -80,8 +80,8 @@ pub(crate) fn gather<'r>(
     let end = gatherer.walk(options);
     gatherer.lent_until(Timestamp::from_nanos(u64::MAX));
     let (modules, threads) = gatherer.tasks.into_parts();
-    let own = gatherer.unwinder.as_ref().map(SampleUnwinder::hidden_callers).unwrap_or_default();
-    let hidden_callers = own.and(gatherer.hidden_from_workers);
+    let unwound = gatherer.unwinder.as_ref().map(SampleUnwinder::hidden_callers).unwrap_or_default();
+    let hidden_callers = unwound.and(gatherer.collector.hidden_callers()).and(gatherer.hidden_from_workers);
     let unwinding = gatherer.unwinder.map(|unwinder| unwinder.warnings()).unwrap_or_default();
     let folded = gatherer.collector.warning();
     let not_told =
@@ -180,9 +180,8 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                 false => Collector::new(options.dimensions, room.limits.paths),
             }
             .with_room_for_addresses(room.limits.addresses)
-            .with_return_addresses(
-                finder_of_chains(recording, options).filter(|_| options.dimensions.stacks),
-            ),
+            .with_return_addresses(finder_of_chains(recording, options).filter(|_| options.dimensions.stacks))
+            .counting_hidden_callers(options.dimensions.stacks && hides_callers(recording)),
             unwinder: SampleUnwinder::of_options(recording, options),
             launches,
             totals,

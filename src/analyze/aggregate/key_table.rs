@@ -44,6 +44,17 @@ struct Entry {
     number: u32,
 }
 
+/// What frame pointers say of who called the function that a sample was in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OwnCaller {
+    /// They tell it, or it was not asked.
+    Told,
+    /// They lack it: the function has set up no frame.
+    Hidden,
+    /// That is not known: the unwind tables of its code are not here.
+    Unknown,
+}
+
 /// The number of entries that are free.
 const FREE: u32 = u32::MAX;
 const SMALLEST: usize = 1024;
@@ -145,10 +156,16 @@ impl AddressTable {
         KeyHash { first, second: spaces << 4 | (mode as u32) << 1 | u32::from(is_return) }
     }
 
-    /// The number of an address.
+    /// The number of an address, and what is known of the caller there.
     #[inline]
-    pub fn find(&self, key: KeyHash) -> Option<AddressId> {
-        self.numbers.find(key).map(AddressId)
+    pub fn find(&self, key: KeyHash) -> Option<(AddressId, OwnCaller)> {
+        let number = self.numbers.find(key)?;
+        let caller = match number & !ADDRESS {
+            HIDDEN => OwnCaller::Hidden,
+            UNKNOWN => OwnCaller::Unknown,
+            _ => OwnCaller::Told,
+        };
+        Some((address_of(number), caller))
     }
 
     /// For many looks in a row, between which nothing is added.
@@ -157,10 +174,27 @@ impl AddressTable {
         KnownAddresses { entries: &self.numbers.entries }
     }
 
-    /// Keeps the number of an address that is not known yet.
-    pub fn insert(&mut self, key: KeyHash, number: AddressId) {
-        self.numbers.insert(key, number.0);
+    /// Keeps the number of an address that is not known yet, and what is known of the caller there.
+    pub fn insert(&mut self, key: KeyHash, number: AddressId, caller: OwnCaller) {
+        // Addresses take more memory than there is before their numbers come near these bits.
+        debug_assert_eq!(number.0 & !ADDRESS, 0);
+        let of_caller = match caller {
+            OwnCaller::Told => 0,
+            OwnCaller::Hidden => HIDDEN,
+            OwnCaller::Unknown => UNKNOWN,
+        };
+        self.numbers.insert(key, number.0 | of_caller);
     }
+}
+
+/// The part of an [`AddressTable`]'s numbers that is the address; what is above it tells of the caller.
+const ADDRESS: u32 = (1 << 30) - 1;
+const HIDDEN: u32 = 1 << 30;
+const UNKNOWN: u32 = 2 << 30;
+
+#[inline(always)]
+fn address_of(number: u32) -> AddressId {
+    AddressId(number & ADDRESS)
 }
 
 /// What an [`AddressTable`] knows, in so few words that a loop keeps them in registers.
@@ -170,10 +204,10 @@ pub(crate) struct KnownAddresses<'t> {
 }
 
 impl KnownAddresses<'_> {
-    /// See [`AddressTable::find`].
+    /// The number of an address.
     #[inline(always)]
     pub fn find(self, key: KeyHash) -> Option<AddressId> {
-        find_among(self.entries, key).map(AddressId)
+        find_among(self.entries, key).map(address_of)
     }
 
     /// The same by one look, which nearly always is enough; `None` says nothing.
@@ -181,7 +215,7 @@ impl KnownAddresses<'_> {
     pub fn find_at_once(self, key: KeyHash) -> Option<AddressId> {
         let entry = self.entries.get(key.first as usize & self.entries.len().wrapping_sub(1))?;
         let is_it = entry.first == key.first && entry.second == key.second && entry.number != FREE;
-        is_it.then_some(AddressId(entry.number))
+        is_it.then_some(address_of(entry.number))
     }
 }
 
@@ -213,6 +247,7 @@ mod tests {
 
     #[test]
     fn an_address_means_something_else_elsewhere() {
+        const CALLERS: [OwnCaller; 3] = [OwnCaller::Told, OwnCaller::Hidden, OwnCaller::Unknown];
         let mut known = AddressTable::default();
         let spaces = [(SpaceId(1), SpaceId(0)), (SpaceId(2), SpaceId(0)), (SpaceId(1), SpaceId(3))];
         let numbers = spaces.map(|spaces| known.number_of(spaces));
@@ -229,12 +264,13 @@ mod tests {
         }
         for (number, key) in keys.iter().enumerate() {
             assert_eq!(known.find(*key), None);
-            known.insert(*key, AddressId(number as u32));
+            known.insert(*key, AddressId(number as u32), CALLERS[number % 3]);
         }
         let mut at_once = 0;
         for (number, key) in keys.iter().enumerate() {
             let expected = Some(AddressId(number as u32));
-            assert_eq!((known.find(*key), known.known().find(*key)), (expected, expected));
+            assert_eq!(known.find(*key), expected.map(|address| (address, CALLERS[number % 3])));
+            assert_eq!(known.known().find(*key), expected);
             let found = known.known().find_at_once(*key);
             assert!(found.is_none() || found == expected);
             at_once += u32::from(found.is_some());

@@ -155,7 +155,8 @@ impl KeyFinder<'_> {
                 break;
             }
         }
-        self.unwinder.map(|unwinder| unwinder.hidden_callers()).unwrap_or_default()
+        let unwound = self.unwinder.map(|unwinder| unwinder.hidden_callers()).unwrap_or_default();
+        unwound.and(self.collector.hidden_callers())
     }
 }
 

@@ -6,7 +6,7 @@ use perf_data::record::{Callchain, Sample, UserRegisters};
 
 use crate::analyze::aggregate::frames::entries_of;
 use crate::analyze::options::Options;
-use crate::profile::{HiddenCallers, ModuleKind};
+use crate::profile::HiddenCallers;
 use crate::recording::Recording;
 use crate::recording::gpu_events::ARGUMENTS_STACK_BYTES;
 use crate::symbolize::{
@@ -16,7 +16,7 @@ use crate::symbolize::{
 use crate::timeline::{Mapping, TaskId, Tasks};
 
 /// Where a callchain comes to the program's own code (`PERF_CONTEXT_USER`).
-const CONTEXT_USER: u64 = -512i64 as u64;
+pub(super) const CONTEXT_USER: u64 = -512i64 as u64;
 /// Arm's register `x30` in the kernel's numbering.
 const LINK_REGISTER: u32 = 30;
 /// Most frames that are put before those that frame pointers tell.
@@ -28,8 +28,6 @@ pub struct SampleUnwinder {
     unwinder: StackUnwinder,
     return_addresses: ReturnAddressFinder,
     architecture: Architecture,
-    /// Chains of frame pointers are all there is: callers that they lack can be counted and not found.
-    copies_nothing: bool,
     frames: Vec<u64>,
     hidden_callers: HiddenCallers,
 }
@@ -39,25 +37,20 @@ impl SampleUnwinder {
     pub fn for_recording(recording: &Recording, options: &SymbolizeOptions) -> Option<Self> {
         let architecture = architecture(recording)?;
         let beside_chain = match architecture {
-            Architecture::X86_64 => sample_type::CALLCHAIN,
-            Architecture::Aarch64 => sample_type::REGS_USER | sample_type::CALLCHAIN,
+            Architecture::X86_64 => [sample_type::REGS_USER, sample_type::STACK_USER].as_slice(),
+            Architecture::Aarch64 => &[sample_type::REGS_USER],
         };
-        let has_chains = recording.events().iter().any(|event| event.attr.samples(beside_chain));
-        if !copies_stacks(recording) && !has_chains {
+        let has_more_than_chains = recording
+            .events()
+            .iter()
+            .any(|event| beside_chain.iter().any(|field| event.attr.samples(sample_type::CALLCHAIN | field)));
+        if !copies_stacks(recording) && !has_more_than_chains {
             return None;
         }
         let unwinder = StackUnwinder::new(options.clone(), architecture);
         let return_addresses = ReturnAddressFinder::new(options.clone());
-        let copies_nothing = !copies_tops_of_stacks(recording);
         let hidden_callers = HiddenCallers::default();
-        Some(Self {
-            unwinder,
-            return_addresses,
-            architecture,
-            copies_nothing,
-            frames: Vec::new(),
-            hidden_callers,
-        })
+        Some(Self { unwinder, return_addresses, architecture, frames: Vec::new(), hidden_callers })
     }
 
     /// The same by what is asked for, which is nothing where call stacks are not.
@@ -76,7 +69,7 @@ impl SampleUnwinder {
         }
     }
 
-    /// How often a chain of frame pointers lacked callers, so far.
+    /// How often a chain of frame pointers lacked callers that a copy of the stack may have, so far.
     pub fn hidden_callers(&self) -> HiddenCallers {
         self.hidden_callers
     }
@@ -109,12 +102,6 @@ impl SampleUnwinder {
         // So little of it is copied for a call's arguments, not to be unwound.
         let is_whole = sample.user_stack.len() > ARGUMENTS_STACK_BYTES as usize;
         match (self.architecture, sample.user_registers) {
-            (Architecture::X86_64, None) if self.copies_nothing => {
-                // Branches that the CPU kept have the caller, whatever frame pointers say.
-                if !chain.is_empty() && sample.branch_stack.calls().len() == 0 {
-                    self.count_hidden_caller(tasks, task, chain);
-                }
-            }
             (Architecture::X86_64, registers) if !chain.is_empty() => {
                 if registers.is_none_or(|registers| registers.is_64bit) && !sample.user_stack.is_empty() {
                     // Registers may be those of a call that a probe sits on. Since Linux 6.12 its chain has the caller.
@@ -221,26 +208,6 @@ impl SampleUnwinder {
         }
     }
 
-    /// Whether a chain lacks a caller where nothing of the stack was copied to find it in.
-    fn count_hidden_caller(&mut self, tasks: &Tasks, task: TaskId, chain: Callchain<'_>) {
-        let Some(instruction) = chain.entries().next() else { return };
-        let mapping = || tasks.space(task).mapping_at(instruction);
-        let known = self.return_addresses.find(tasks.layout_id(task).0, instruction, || {
-            mapping().map(|mapping| code_mapping(tasks, mapping))
-        });
-        let HiddenCallers { samples, out_of_reach, unknown, .. } = &mut self.hidden_callers;
-        *samples += 1;
-        match known {
-            Some(ReturnAddress::AboveStackPointer(_)) => *out_of_reach += 1,
-            // Just-in-time code never has tables.
-            Some(ReturnAddress::Unknown) => {
-                let module = mapping().map(|mapping| tasks.modules()[mapping.module.0 as usize].kind);
-                *unknown += u64::from(module == Some(ModuleKind::File));
-            }
-            Some(ReturnAddress::ByFramePointer | ReturnAddress::Outermost) | None => {}
-        }
-    }
-
     fn unwind_from(&mut self, tasks: &Tasks, task: TaskId, start: StackRegisters, stack: &[u8]) {
         let mappings = || tasks.space(task).mappings().map(|mapping| code_mapping(tasks, mapping));
         self.unwinder.unwind(tasks.layout_id(task).0, mappings, start, stack, &mut self.frames);
@@ -281,6 +248,13 @@ pub(crate) fn copies_tops_of_stacks(recording: &Recording) -> bool {
     recording.events().iter().any(|event| event.attr.samples(sample_type::STACK_USER))
 }
 
+/// Whether chains of frame pointers are all there is: callers that they lack can be counted, and not found.
+pub(crate) fn hides_callers(recording: &Recording) -> bool {
+    has_chains(recording)
+        && !copies_tops_of_stacks(recording)
+        && architecture(recording) == Some(Architecture::X86_64)
+}
+
 /// Finds return addresses of a recording's chains of frame pointers; `None` where there are no such chains, or the
 /// processor is not 64-bit x86.
 pub(crate) fn finder_of_chains(recording: &Recording, options: &Options) -> Option<ReturnAddressFinder> {
@@ -318,7 +292,7 @@ pub(crate) fn code_mapping<'a>(tasks: &'a Tasks, mapping: &Mapping) -> CodeMappi
 }
 
 /// What a callchain says of the program's own code; nothing if that was not recorded.
-fn user_part(chain: Callchain<'_>) -> Callchain<'_> {
+pub(super) fn user_part(chain: Callchain<'_>) -> Callchain<'_> {
     let part = last_of(entries_of(chain), CONTEXT_USER)
         .and_then(|last| chain.0.get(size_of::<u64>() * (last + 1)..));
     Callchain(part.unwrap_or_default())

@@ -9,7 +9,7 @@ use crate::analyze::aggregate::found_keys::{
     FoundKey, FoundKeys, KnownNumbers, NewAddress, Numbering, number_of,
 };
 use crate::analyze::sample_key::SampleKey;
-use crate::profile::{AddressId, CodeAddress, ThreadIndex};
+use crate::profile::{AddressId, CodeAddress, HiddenCallers, ThreadIndex};
 use crate::symbolize::ReturnAddressFinder;
 use crate::timeline::Tasks;
 
@@ -24,6 +24,7 @@ impl Collector {
             are_nowhere: self.are_nowhere.clone(),
             hashes: self.hashes.clone(),
             return_addresses,
+            hidden_callers: self.hidden_callers.map(|_| HiddenCallers::default()),
             no_return_addresses: self.no_return_addresses.clone(),
             functions: self.functions.clone(),
             sets: self.sets.clone(),
