@@ -229,7 +229,12 @@ impl FunctionSets {
         hash(&self.hashers, |hasher| {
             hasher.write_u64(spaces);
             hasher.write_u64(u64::from(outside) << 32 | u64::from(far));
-            near.into_iter().chain(sum).for_each(|word| hasher.write_u64(word));
+            hasher.write_u64(near[0]);
+            hasher.write_u64(near[1]);
+            if far > 0 {
+                hasher.write_u64(sum[0]);
+                hasher.write_u64(sum[1]);
+            }
             self.frames.iter().for_each(|frame| hasher.write_u32(frame.0));
         })
     }
