@@ -12,6 +12,9 @@
 //!                └─► keys of batches 2, 5, 8 ─┘     ▲
 //!                └────────── batches ───────────────┘
 //! ```
+//!
+//! With two CPUs there are no workers. Where stacks are sets of functions, another thread finds records nevertheless: the one that
+//! attributes has so little to do that three threads keep two CPUs busy.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -168,7 +171,7 @@ pub(super) struct Rest<'r> {
     pub hidden_callers: HiddenCallers,
 }
 
-/// Walks on, in a thread of its own, while each of `finders` finds keys in another one. `take` is given each batch in order, whose
+/// Walks on, in a thread of its own, while each of `finders`, of which there may be none, finds keys in another one. `take` is given each batch in order, whose
 /// turn it is, and a way to ask for what that one found; it may ask no more from some batch on.
 pub(super) fn with_workers<'r>(
     replay: Replay<'r>,
@@ -190,7 +193,7 @@ pub(super) fn with_workers<'r>(
         let scout = scope.spawn(move || scout(replay, records, &works, &batch_sender));
         let mut asks = true;
         for (number, mut batch) in batches.into_iter().enumerate() {
-            let turn = number % count;
+            let turn = number % count.max(1);
             let mut ask = || keys[turn].as_ref().and_then(|keys: &Receiver<FoundKeys>| keys.recv().ok());
             if !take(&mut batch, turn, &mut ask) && asks {
                 // Workers whose keys nobody takes end.
@@ -222,21 +225,28 @@ fn scout<'r>(
         if replay.in_file().is_none() {
             return (replay, Some(batch));
         }
-        let is_sample =
-            |at: &RecordPosition| records.get(*at).is_some_and(|raw| raw.kind == record_type::SAMPLE);
-        let of_processes: Arc<Vec<RecordPosition>> =
-            Arc::new(batch.positions.iter().filter(|at| !is_sample(at)).copied().collect());
-        for (worker, work) in works.iter().enumerate() {
-            let is_own = number % works.len() == worker;
-            let positions = if is_own { &batch.positions } else { &of_processes };
-            // A worker ends when its keys are not asked for.
-            let _ = work.send(Work { positions: Arc::clone(positions), is_own });
-        }
+        hand_on(&batch, number, records, works);
         if batches.send(batch).is_err() {
             break;
         }
     }
     (replay, None)
+}
+
+/// Gives a batch to the worker whose turn it is, and what it tells of processes to the others.
+fn hand_on(batch: &Batch, number: usize, records: RecordsInFile<'_>, works: &[SyncSender<Work>]) {
+    if works.is_empty() {
+        return;
+    }
+    let is_sample = |at: &RecordPosition| records.get(*at).is_some_and(|raw| raw.kind == record_type::SAMPLE);
+    let of_processes: Arc<Vec<RecordPosition>> =
+        Arc::new(batch.positions.iter().filter(|at| !is_sample(at)).copied().collect());
+    for (worker, work) in works.iter().enumerate() {
+        let is_own = number % works.len() == worker;
+        let positions = if is_own { &batch.positions } else { &of_processes };
+        // A worker ends when its keys are not asked for.
+        let _ = work.send(Work { positions: Arc::clone(positions), is_own });
+    }
 }
 
 #[cfg(test)]

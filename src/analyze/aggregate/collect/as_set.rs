@@ -10,6 +10,11 @@ use crate::profile::{AddressId, CallersId, DEEPEST_CHAIN};
 use crate::timeline::{TaskId, Tasks};
 
 impl Collector {
+    /// Stacks are told apart by their functions alone.
+    pub fn makes_sets(&self) -> bool {
+        self.sets.is_some()
+    }
+
     /// The callers of a sample by their functions alone; `None` where there is more to know.
     #[inline]
     pub(super) fn callers_as_set(
