@@ -41,6 +41,7 @@ fn attributor(bucket: f64) -> Attributor {
         bucket: Joules::from_joules(bucket),
         sensitivities: true,
         static_power: vec![Watts::from_watts(15.0), Watts::from_watts(12.0), Watts::from_watts(1.5)],
+        rises: Vec::new(),
         divided_later: Vec::new(),
         horizon: HORIZON,
         keep_buckets: false,

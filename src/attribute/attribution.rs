@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::energy_bucket::Bucket;
+use super::rise::Rise;
 use crate::profile::{Balance, InSlice};
-use crate::units::{Joules, Nanoseconds, Watts};
+use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 /// How to attribute.
 #[derive(Debug, Clone)]
@@ -13,6 +14,8 @@ pub struct Options {
     pub bucket: Joules,
     /// Constant power by domain, as far as it is known from a model.
     pub static_power: Vec<Watts>,
+    /// By how much more it is over time, by domain; empty where it is the same all the time.
+    pub rises: Vec<Option<Rise>>,
     /// Domains that no quantum tells anything of, since somebody else divides their joules later: all that they counted is
     /// static here.
     pub divided_later: Vec<bool>,
@@ -24,6 +27,15 @@ pub struct Options {
     pub sharing: Sharing,
     /// Find out how joules depend on the weights and the static power.
     pub sensitivities: bool,
+}
+
+impl Options {
+    /// What is known of a domain's joules between two times that no program causes.
+    pub(super) fn static_joules(&self, domain: usize, start: Timestamp, end: Timestamp) -> Joules {
+        let constant = self.static_power.get(domain).copied().unwrap_or(Watts::ZERO) * end.since(start);
+        let rise = self.rises.get(domain).and_then(Option::as_ref);
+        rise.map_or(constant, |rise| (constant + rise.between(start, end)).max(Joules::ZERO))
+    }
 }
 
 /// Over which time joules are divided by the model's proportions.

@@ -12,7 +12,7 @@ use super::weights::EventWeights;
 use crate::hardware::DomainInfo;
 use crate::profile::{Balance, InSlice};
 use crate::recording::energy::CpuTimes;
-use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
+use crate::units::{Joules, Nanoseconds, Timestamp};
 
 mod cells;
 
@@ -317,7 +317,7 @@ impl Attributor {
         let by_cell = self.distribute();
         self.pending.forget_until(end);
         if self.options.keep_buckets {
-            let modelled = self.modelled(span);
+            let modelled = self.modelled(start, end);
             let quanta = self.sums.ended;
             // As the differences of one growing sum, so that those of all buckets add up to the whole.
             let all = self.top_level(&measured).map(|(_, joules)| *joules).sum();
@@ -412,7 +412,7 @@ impl Attributor {
             }
             // What rounding leaves below nothing is nothing.
             let left = left.max(Joules::ZERO);
-            let known_static = self.options.static_power.get(index).copied().unwrap_or(Watts::ZERO) * span;
+            let known_static = self.options.static_joules(index, start, end);
             let is_divided_later = self.options.divided_later.get(index).copied().unwrap_or(false);
             let idle = if is_divided_later { left } else { known_static.min(left) };
             let dynamic = left - idle;
@@ -465,12 +465,12 @@ impl Attributor {
     }
 
     /// What the model says that the bucket just summed has cost.
-    fn modelled(&self, span: Nanoseconds) -> Joules {
+    fn modelled(&self, start: Timestamp, end: Timestamp) -> Joules {
         let whole = self.domains.iter().enumerate().filter(|(_, domain)| domain.parent.is_none());
         whole
             .map(|(index, _)| {
-                let constant = self.options.static_power.get(index).copied().unwrap_or(Watts::ZERO);
-                Joules::from_joules(self.scratch.own[index]) + constant * span
+                let constant = self.options.static_joules(index, start, end);
+                Joules::from_joules(self.scratch.own[index]) + constant
             })
             .sum()
     }

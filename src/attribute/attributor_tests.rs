@@ -1,8 +1,10 @@
 //! The laws of attribution, and its arithmetic worked by hand.
 
 use super::*;
+use crate::attribute::rise::Rise;
 use crate::hardware::{DomainKind, Method};
 use crate::recording::energy::CpuTimes;
+use crate::units::Watts;
 use proptest::prelude::*;
 
 fn domain(name: &str, kind: DomainKind, parent: Option<&str>, cpus: &[u32]) -> DomainInfo {
@@ -21,6 +23,7 @@ fn options(bucket: f64) -> Options {
     Options {
         bucket: Joules::from_joules(bucket),
         static_power: Vec::new(),
+        rises: Vec::new(),
         divided_later: Vec::new(),
         horizon: Nanoseconds::from_millis(100),
         keep_buckets: false,
@@ -166,6 +169,39 @@ fn known_static_power_is_taken_out_first() {
     let result = attributor.finish();
     assert_eq!(joules(&result.cell_joules), [20.0]);
     assert_eq!(joules(&[result.balances[0].static_energy]), [10.0]);
+}
+
+/// Static power of 10 W rises by 4 W within a second, beside a program of 20 W: all that is more is static, early and late.
+#[test]
+fn static_power_that_rises_is_static_in_each_bucket() {
+    let rise = Rise::new(vec![(at(0), Watts::ZERO), (at(1000), Watts::from_watts(4.0))]);
+    let static_power = vec![Watts::from_watts(10.0)];
+    let options = Options { static_power, rises: vec![Some(rise)], keep_buckets: true, ..options(16.0) };
+    let mut attributor = attributor(&[domain("p", DomainKind::Package, None, &[])], options);
+    attributor.reading(0, at(0), Joules::ZERO);
+    attributor.quantum(quantum(0, 1000, 0, 1, 0));
+    for step in 1..=100u64 {
+        let seconds = step as f64 / 100.0;
+        attributor.reading(0, at(10 * step), Joules::from_joules(30.0 * seconds + 2.0 * seconds * seconds));
+    }
+    let result = attributor.finish();
+    let close =
+        |found: Joules, expected: f64| assert!((found.as_joules() - expected).abs() < 1e-3, "{found:?}");
+    close(result.cell_joules[0], 20.0);
+    close(result.balances[0].static_energy, 12.0);
+    // Buckets of 16 J of 32: to where 30 t + 2 t² is 16, t = 0.515608 s; 10 t + 2 t² of it are static.
+    let [early, late] = &result.buckets[..] else { panic!("two buckets: {}", result.buckets.len()) };
+    close(early.balance.static_energy, 5.68778);
+    close(late.balance.static_energy, 6.31222);
+    close(late.balance.attributed, 9.68778);
+    // What is less than nothing is nothing.
+    let falls = Rise::new(vec![(at(0), Watts::from_watts(-11.0))]);
+    let options = Options {
+        rises: vec![Some(falls)],
+        static_power: vec![Watts::from_watts(10.0)],
+        ..self::options(1.0)
+    };
+    assert_eq!(options.static_joules(0, at(0), at(1000)), Joules::ZERO);
 }
 
 /// A program of a millisecond: nothing of it was sampled, and CPU times were read but once. CPUs were busy all the same.

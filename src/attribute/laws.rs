@@ -66,6 +66,7 @@ fn options(bucket: f64, static_watts: f64) -> Options {
     Options {
         bucket: Joules::from_joules(bucket),
         static_power: vec![Watts::from_watts(static_watts); 2],
+        rises: Vec::new(),
         divided_later: Vec::new(),
         horizon: HORIZON,
         keep_buckets: false,

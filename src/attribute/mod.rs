@@ -29,6 +29,7 @@ mod energy_bucket;
 mod laws;
 mod quantum;
 mod recorder_time;
+mod rise;
 #[cfg(test)]
 mod tree_laws;
 mod weights;
@@ -38,4 +39,5 @@ pub use attributor::Attributor;
 pub use curve::EnergyCurve;
 pub use energy_bucket::Bucket;
 pub use quantum::{Charge, Quantum};
+pub use rise::Rise;
 pub use weights::{EventWeights, coefficient};

@@ -62,6 +62,7 @@ impl Machine {
         let options = Options {
             bucket: Joules::from_joules(bucket),
             static_power: vec![Watts::from_watts(static_watts); DOMAINS],
+            rises: Vec::new(),
             divided_later: Vec::new(),
             horizon: Nanoseconds::from_millis(200),
             keep_buckets: false,

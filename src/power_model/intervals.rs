@@ -123,7 +123,7 @@ impl Intervals {
 
     /// The intervals whose counts are known: a model may be judged by these alone.
     pub fn known(&self) -> Self {
-        self.part(|at| self.rows[at].guessed <= MOST_GUESSED)
+        self.part(|at| self.rows[at].is_known())
     }
 
     /// The intervals of which `is_chosen` holds by their position; what is left out is a gap.
@@ -150,6 +150,11 @@ impl Intervals {
 }
 
 impl Interval {
+    /// Its counts are known.
+    pub(super) fn is_known(&self) -> bool {
+        self.guessed <= MOST_GUESSED
+    }
+
     fn take_in(&mut self, other: &Self) {
         let seconds = self.seconds + other.seconds;
         self.guessed =

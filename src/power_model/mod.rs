@@ -17,6 +17,7 @@ pub mod observations;
 mod by_workload;
 mod columns;
 mod contradiction;
+pub mod drift;
 mod edge_noise;
 pub mod error;
 pub mod estimator;

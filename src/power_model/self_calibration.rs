@@ -149,6 +149,15 @@ impl SelfCalibration {
         self.std_error(self.joules_per_event.len() + term)
     }
 
+    /// Takes a static term to be off by so many watts more, one standard error, whatever events cost.
+    pub fn static_is_unsure_by(&mut self, term: usize, watts: f64) {
+        let size = (self.covariance.len() as f64).sqrt().round() as usize;
+        let at = self.joules_per_event.len() + term;
+        if let Some(variance) = self.covariance.get_mut(at * size + at) {
+            *variance += watts * watts;
+        }
+    }
+
     /// Adds watts to a static term, and to all else what is to be expected beside that, by their covariance.
     pub fn move_static(&mut self, term: usize, watts: f64) {
         let events = self.joules_per_event.len();

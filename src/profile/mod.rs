@@ -211,6 +211,8 @@ pub struct DomainDivision {
     pub static_power: Option<Watts>,
     /// Its standard error.
     pub static_std_error: Watts,
+    /// How it changed while the program ran, if that was seen and is known to be static power.
+    pub static_rise: Option<StaticRise>,
     /// The recording itself told the coefficients, not only the model.
     pub is_calibrated: bool,
     /// Share of the variance of measured power, from interval to interval, that the model explains;
@@ -224,6 +226,17 @@ pub struct DomainDivision {
     pub believed_unexplained: f64,
     /// Number of these intervals.
     pub intervals: usize,
+}
+
+/// Static power that changed while a program ran.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StaticRise {
+    /// Watts at the beginning.
+    pub from: Watts,
+    /// Watts at the end.
+    pub to: Watts,
+    /// Standard error of the mean difference from what is believed of static power.
+    pub std_error: Watts,
 }
 
 /// What a model leaves unexplained of the power of code, as the intervals of a recording show it.

@@ -248,6 +248,7 @@ mod tests {
             std_errors: vec![0.0],
             static_power: None,
             static_std_error: Watts::ZERO,
+            static_rise: None,
             is_calibrated: true,
             explained: None,
             mean_error: 0.0,

@@ -64,8 +64,22 @@ pub struct DomainModelSummary {
     pub static_watts: Option<Watts>,
     /// Its standard error.
     pub static_std_error: Watts,
+    /// How constant power changed while the program ran, if it did and that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub static_change: Option<StaticChange>,
     /// What an event costs, of events that cost anything.
     pub coefficients: Vec<EventCost>,
+}
+
+/// Constant power that was not the same all the time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct StaticChange {
+    /// Watts at the beginning.
+    pub from_watts: Watts,
+    /// Watts at the end.
+    pub to_watts: Watts,
+    /// Standard error of the change, on average over the recording.
+    pub std_error: Watts,
 }
 
 /// The cost of one event.
@@ -171,6 +185,11 @@ impl DomainModelSummary {
             intervals: model.intervals,
             static_watts: model.static_power,
             static_std_error: model.static_std_error,
+            static_change: model.static_rise.map(|rise| StaticChange {
+                from_watts: rise.from,
+                to_watts: rise.to,
+                std_error: rise.std_error,
+            }),
             coefficients: costs
                 .map(|((joules, error), event)| EventCost {
                     event: Label::new(&event.name),
@@ -186,9 +205,10 @@ impl DomainModelSummary {
             Some(share) => format!("explains {:.1}% of the varying power", share.max(0.0) * 100.0),
             None => "its power hardly varied".to_owned(),
         };
-        let constant = match self.static_watts {
-            Some(watts) => format!("static {watts}"),
-            None => "static part not known".to_owned(),
+        let constant = match (self.static_change, self.static_watts) {
+            (Some(change), _) => format!("static {} to {}", change.from_watts, change.to_watts),
+            (None, Some(watts)) => format!("static {watts}"),
+            (None, None) => "static part not known".to_owned(),
         };
         format!("{explained}, mean error {:.1}%, {constant}", self.mean_error * 100.0)
     }
@@ -198,7 +218,7 @@ impl DomainModelSummary {
 mod tests {
     use super::*;
     use crate::hardware::{DomainInfo, DomainKind, Method};
-    use crate::profile::{Balance, DomainEnergy, EventTotals};
+    use crate::profile::{Balance, DomainEnergy, EventTotals, StaticRise};
 
     fn profile() -> Profile {
         let event = |(name, samples): (&str, u64)| EventTotals {
@@ -225,6 +245,7 @@ mod tests {
             std_errors: vec![1e-10, 2e-10, 3e-10, 4e-10],
             static_power,
             static_std_error: Watts::from_watts(0.5),
+            static_rise: None,
             is_calibrated,
             explained,
             mean_error: 0.0123,
@@ -301,6 +322,21 @@ mod tests {
             told.contains("package-0: its power hardly varied, mean error 1.2%, static part not known"),
             "{told}"
         );
+        let mut warming = of_domain(None, Some(Watts::from_watts(10.0)), true);
+        warming.static_rise = Some(StaticRise {
+            from: Watts::from_watts(10.0),
+            to: Watts::from_watts(12.5),
+            std_error: Watts::from_watts(0.25),
+        });
+        let warming = division("generic", vec![Some(warming), None], BucketReason::Usual);
+        assert!(
+            sentence(&warming).contains("mean error 1.2%, static 10.00 W to 12.50 W"),
+            "{}",
+            sentence(&warming)
+        );
+        let json = serde_json::to_value(DivisionSummary::new(&warming, &profile())).expect("JSON");
+        let expected = serde_json::json!({"from_watts": 10.0, "to_watts": 12.5, "std_error": 0.25});
+        assert_eq!(json["domains"][0]["static_change"], expected);
         let worse = vec![Some(of_domain(Some(-0.5), None, false)), None];
         assert!(sentence(&division("generic", worse, BucketReason::Usual)).contains("explains 0.0% of"));
     }

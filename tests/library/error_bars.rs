@@ -91,6 +91,7 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
     let options = Options {
         bucket: Joules::from_joules(0.5),
         static_power: vec![Watts::from_watts(STATIC_WATTS)],
+        rises: Vec::new(),
         divided_later: Vec::new(),
         horizon: Nanoseconds::from_millis(200),
         keep_buckets: false,
@@ -171,6 +172,7 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
                 std_errors: vec![0.0; 2],
                 static_power: None,
                 static_std_error: Watts::ZERO,
+                static_rise: None,
                 is_calibrated: false,
                 explained: None,
                 mean_error: 0.0,

@@ -8,6 +8,7 @@ pub(crate) mod late_readings;
 pub(crate) mod late_samples;
 pub(crate) mod losses;
 pub(crate) mod missing;
+pub(crate) mod mixture;
 pub(crate) mod pace;
 pub(crate) mod pieces;
 pub(crate) mod spans;

@@ -16,6 +16,7 @@ use crate::analyze::intervals::late_readings::LateReadings;
 use crate::analyze::intervals::late_samples::{LateSample, MadeUp};
 use crate::analyze::intervals::losses::{Loss, Losses};
 use crate::analyze::intervals::missing::Missing;
+use crate::analyze::intervals::mixture::Mixture;
 use crate::analyze::intervals::pieces::Pieces;
 use crate::analyze::intervals::unsampled_tasks::{UnsampledCount, UnsampledTasks};
 use crate::attribute::Quantum;
@@ -65,6 +66,7 @@ pub struct Survey {
     /// What happened in equal intervals of time.
     pub intervals: IntervalGrid,
     pub(crate) pieces: Pieces,
+    pub(crate) mixture: Mixture,
     pub(crate) losses: Losses,
     /// Of recorders that say what counters counted.
     pub(crate) counted: Option<CountedSums>,
@@ -346,6 +348,9 @@ impl Survey {
                     let period = decoder.period(raw, &context);
                     if let Some(address) = decoder.instruction_pointer(raw, &context) {
                         self.pieces.sample(address);
+                        if let Some(time) = context.time {
+                            self.mixture.sample(address, time);
+                        }
                     }
                     self.sample(&roles.sampled()[event as usize], event, &context, period);
                 }

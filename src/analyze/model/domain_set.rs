@@ -1,8 +1,10 @@
 //! The fit by which a domain's joules are divided.
 
+use crate::attribute::Rise;
+use crate::power_model::drift::Drift;
 use crate::power_model::event_set::EventSet;
-use crate::profile::{DomainDivision, UnexplainedPower};
-use crate::units::Watts;
+use crate::profile::{DomainDivision, StaticRise, UnexplainedPower};
+use crate::units::{Nanoseconds, Timestamp, Watts};
 
 /// What was found for the kind of a domain, and which of its static terms is the domain's.
 #[derive(Debug, Clone)]
@@ -11,11 +13,43 @@ pub(crate) struct DomainSet {
     static_term: usize,
     /// What is believed where the recording does not tell.
     unexplained: f64,
+    /// How static power changes, since when.
+    drift: Option<(Timestamp, Drift)>,
 }
 
 impl DomainSet {
     pub fn new(set: EventSet, static_term: usize, unexplained: f64) -> Self {
-        Self { set, static_term, unexplained }
+        Self { set, static_term, unexplained, drift: None }
+    }
+
+    /// With static power that changes.
+    pub fn changing(self, drift: Option<(Timestamp, Drift)>) -> Self {
+        Self { drift, ..self }
+    }
+
+    /// By how much static power is more than [`DomainSet::static_watts`] over time.
+    pub fn rise(&self) -> Option<Rise> {
+        let (begin, drift) = self.drift.as_ref().filter(|_| self.static_watts().is_some())?;
+        let time = |seconds: f64| *begin + Nanoseconds::from_nanos((seconds * 1e9) as u64);
+        let points = drift.points().iter().map(|&(at, watts)| (time(at), Watts::from_watts(watts)));
+        Some(Rise::new(points.collect()))
+    }
+
+    /// Static watts on average over the recording.
+    pub fn mean_static_watts(&self) -> Option<f64> {
+        let more = self.drift.as_ref().map_or(0.0, |(_, drift)| drift.mean_of_points());
+        Some(self.static_watts()? + more)
+    }
+
+    fn static_rise(&self) -> Option<StaticRise> {
+        let (_, drift) = self.drift.as_ref()?;
+        let constant = self.static_watts()?;
+        let (first, last) = drift.points().first().zip(drift.points().last())?;
+        Some(StaticRise {
+            from: Watts::from_watts(constant + first.1),
+            to: Watts::from_watts(constant + last.1),
+            std_error: Watts::from_watts(drift.std_error()),
+        })
     }
 
     pub fn static_watts(&self) -> Option<f64> {
@@ -51,6 +85,7 @@ impl DomainSet {
             std_errors: (0..model.joules_per_event.len()).map(|event| model.std_error(event)).collect(),
             static_power: self.static_watts().map(Watts::from_watts),
             static_std_error: Watts::from_watts(model.static_std_error(self.static_term)),
+            static_rise: self.static_rise(),
             is_calibrated: model.is_calibrated,
             explained: model.explained,
             mean_error: model.mean_error,

@@ -3,6 +3,7 @@
 pub(crate) mod bucket_size;
 pub(crate) mod choice;
 mod domain_set;
+mod drift;
 pub(crate) mod estimate;
 mod nested;
 pub(crate) mod plan;

@@ -28,7 +28,7 @@ pub(super) fn reconcile(sets: &mut [Option<DomainSet>], domains: &[DomainInfo], 
 fn agree(sets: &mut [Option<DomainSet>], whole: usize, parts: &[usize], survey: &Survey) -> Option<()> {
     let fitted = |domain: &usize| sets[*domain].is_some();
     let parts: Vec<usize> = parts.iter().copied().filter(fitted).collect();
-    let left = |domain: usize| Some(survey.mean_watts(domain)? - sets[domain].as_ref()?.static_watts()?);
+    let left = |domain: usize| Some(survey.mean_watts(domain)? - sets[domain].as_ref()?.mean_static_watts()?);
     let of_parts: f64 = parts.iter().map(|&part| left(part)).sum::<Option<f64>>()?;
     let too_much = of_parts - left(whole)?;
     let variance = |domain: usize| sets[domain].as_ref().map_or(0.0, DomainSet::static_variance);

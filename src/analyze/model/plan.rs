@@ -8,10 +8,11 @@ use crate::analyze::intervals::survey::Survey;
 use crate::analyze::model::bucket_size::bucket_size;
 use crate::analyze::model::choice::BaseModel;
 use crate::analyze::model::domain_set::DomainSet;
+use crate::analyze::model::drift::{self, Drifting};
 use crate::analyze::model::nested;
 use crate::analyze::options::ModelChoice;
 use crate::analyze::options::{Options, StaticEnergy};
-use crate::attribute::{EventWeights, Sharing};
+use crate::attribute::{EventWeights, Rise, Sharing};
 use crate::hardware::{DomainInfo, DomainKind, Method, RestPower};
 use crate::power_model::event_set::{self, EventSet};
 use crate::power_model::prior::Prior;
@@ -27,6 +28,8 @@ pub(crate) struct Plan {
     pub weights: EventWeights,
     /// Constant power by domain, to be told apart.
     pub static_power: Vec<Watts>,
+    /// By how much more it is over time, by domain.
+    pub rises: Vec<Option<Rise>>,
     /// Energy of a bucket.
     pub bucket: Joules,
     /// Over which time proportions hold.
@@ -50,6 +53,7 @@ impl Plan {
         let mut plan = Self {
             weights: by_time(),
             static_power: domains.iter().map(|domain| domain.static_power.unwrap_or(Watts::ZERO)).collect(),
+            rises: vec![None; domains.len()],
             bucket: bucket.joules,
             sharing: Sharing::ByBucket,
             covariances: vec![Vec::new(); domains.len()],
@@ -73,10 +77,13 @@ impl Plan {
                 *power = Watts::from_watts(watts);
             }
         }
+        plan.rises = sets.iter().map(|domain| domain.as_ref().and_then(DomainSet::rise)).collect();
+        plan.warnings.extend(drift::told(&sets, domains));
         plan.covariances =
             sets.iter().map(|domain| domain.as_ref().map_or_else(Vec::new, DomainSet::covariance)).collect();
         if options.static_energy == StaticEnergy::Spread {
             plan.static_power.fill(Watts::ZERO);
+            plan.rises.fill(None);
         }
         let mut division =
             division(base.as_ref(), &sets, metadata, roles, options, (bucket.joules, bucket.reason));
@@ -132,14 +139,16 @@ fn sets_by_domain(
             continue;
         }
         let domains = (kind, &indices[..]);
-        let set = set_of(base, &prior, domains, &metadata.domains, survey, earlier);
+        let Drifting { set, begin, drifts } =
+            set_of(base, &prior, domains, &metadata.domains, survey, earlier);
         if set.calibration.joules_per_event.iter().all(|cost| *cost <= 0.0) {
             continue;
         }
         let terms = set.calibration.static_watts.as_ref().map_or(1, Vec::len);
         for (position, index) in indices.into_iter().enumerate() {
             let static_term = if terms > 1 { position } else { 0 };
-            sets[index] = Some(DomainSet::new(set.clone(), static_term, prior.unexplained));
+            let drift = drifts.get(static_term).cloned().flatten().map(|drift| (begin, drift));
+            sets[index] = Some(DomainSet::new(set.clone(), static_term, prior.unexplained).changing(drift));
         }
     }
     nested::reconcile(&mut sets, &metadata.domains, survey);
@@ -163,7 +172,7 @@ fn set_of(
     domains: &[DomainInfo],
     survey: &Survey,
     earlier: Option<&EarlierIntervals>,
-) -> EventSet {
+) -> Drifting {
     let refresh = indices.iter().filter_map(|&index| domains[index].refresh).max();
     let refresh = refresh.unwrap_or(Nanoseconds::from_millis(1));
     let mut intervals = survey.intervals.of_domains(indices, refresh);
@@ -172,19 +181,28 @@ fn set_of(
         intervals.static_terms = 1;
         intervals.rows.iter_mut().for_each(|row| row.static_term = 0);
     }
+    // Intervals of several recordings, or of many cores in one term, do not follow each other in time.
+    let is_in_order = earlier.is_none() && indices.len() <= MOST_STATIC_TERMS;
     let (intervals, samples) = match earlier {
         Some(earlier) => earlier.join(kind, intervals, &survey.samples),
         None => (intervals, survey.samples.clone()),
     };
     let is_incomplete = prior.static_watts.is_none_or(|(_, error)| error.is_infinite());
     if base.is_correctable || is_incomplete {
-        return event_set::choose(&intervals, prior, &samples);
+        let set = event_set::choose(&intervals, prior, &samples);
+        if !is_in_order {
+            return Drifting::none(set);
+        }
+        let is_of_the_beginning = indices
+            .iter()
+            .all(|&index| domains[index].rest.is_some() && domains[index].static_power.is_none());
+        return drift::follow(set, &intervals, prior, (survey, indices), is_of_the_beginning);
     }
-    EventSet {
+    Drifting::none(EventSet {
         left_out: vec![None; prior.joules_per_event.len()],
         calibration: SelfCalibration::of_prior(&intervals, prior, 1.0),
         spread: None,
-    }
+    })
 }
 
 /// The event of most samples, if none tells time.

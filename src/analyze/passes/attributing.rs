@@ -132,6 +132,7 @@ impl<'r> Attributing<'r> {
         let attribute_options = attribute::Options {
             bucket: plan.bucket,
             static_power: plan.static_power,
+            rises: plan.rises,
             divided_later: divided_by_launches(metadata, roles),
             horizon: horizon(&survey.weights),
             keep_buckets: options.keep_buckets,
