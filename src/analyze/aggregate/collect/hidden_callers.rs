@@ -176,7 +176,7 @@ mod tests {
                     collector.key(&mut tasks, task, &of_program, &[]);
                     collector.key(&mut tasks, task, &of_kernel, &[]);
                     // Nothing of the program.
-                    let no_program = Sample { callchain: Callchain(&in_kernel[..16]), ..of_kernel.clone() };
+                    let no_program = Sample { callchain: Callchain(&in_kernel[..16]), ..of_kernel };
                     collector.key(&mut tasks, task, &no_program, &[]);
                     // The CPU kept who called.
                     let bytes = chain(&[addresses[1], addresses[2], 0]);
