@@ -128,7 +128,7 @@ const MACHINES: [Machine; 13] = [
     machine("linear in its events", linear, [2.6, 6.6], 0.9),
     machine("a hidden event, -10 to +35 %", hidden_event, [15.0, 29.0], 0.85),
     machine("data decide +-30 % of power", data, [1.0, 2.0], 0.9),
-    machine("static power warms up by 30 %", warming, [6.2, 9.0], 0.9),
+    machine("static power warms up by 30 %", warming, [3.4, 8.8], 0.9),
     machine("each core changes its frequency", frequency_by_core, [3.7, 5.4], 0.9),
     machine("the package throttles", throttling, [1.9, 4.5], 0.9),
     machine("siblings share cores", siblings, [2.1, 5.3], 0.9),
@@ -138,7 +138,7 @@ const MACHINES: [Machine; 13] = [
     machine("a late and irregular meter", late_meter, [2.7, 6.9], 0.9),
     // What a meter does not see nobody finds: bars hold by chance, 24 and 12 of 30, and 24 and 22 where intervals begin elsewhere.
     machine("a meter that is a model", modelled_meter, [8.7, 20.0], 0.35),
-    machine("most of these at once", all_at_once, [24.0, 54.0], 0.9),
+    machine("most of these at once", all_at_once, [22.0, 54.0], 0.9),
 ];
 
 const fn machine(name: &'static str, spoil: fn(&mut Scenario), limits: [f64; 2], holds: f64) -> Machine {
