@@ -171,8 +171,8 @@ pub(super) struct Rest<'r> {
     pub hidden_callers: HiddenCallers,
 }
 
-/// Walks on, in a thread of its own, while each of `finders`, of which there may be none, finds keys in another one. `take` is given each batch in order, whose
-/// turn it is, and a way to ask for what that one found; it may ask no more from some batch on.
+/// Walks on, in a thread of its own, while each of `finders`, of which there may be none, finds keys in another one. `take` is
+/// given each batch in order, whose turn it is, and a way to ask for what that one found; it may ask no more from some batch on.
 pub(super) fn with_workers<'r>(
     replay: Replay<'r>,
     records: RecordsInFile<'r>,
