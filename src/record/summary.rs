@@ -9,6 +9,7 @@ use crate::label::{shell_word, visible};
 use crate::process::Outcome;
 use crate::record::energy_log::EnergySummary;
 use crate::recording::metadata::MetersRead;
+use crate::units::Joules;
 
 /// The recording that is written and read where none is named.
 pub const DEFAULT_OUTPUT: &str = "eprof.data";
@@ -46,10 +47,11 @@ impl fmt::Display for Summary {
             Some(EnergySummary { total, method: Method::Measured, sources }) => {
                 write!(f, "the whole machine {total} measured by {}", sources.join(" and "))?;
             }
-            Some(EnergySummary { total, method: Method::Estimated, .. }) => {
+            // What was estimated of no time is not known: a recording that ended early has no second reading of CPU times.
+            Some(EnergySummary { total, method: Method::Estimated, .. }) if *total > Joules::ZERO => {
                 write!(f, "the whole machine {total} estimated")?;
             }
-            None => f.write_str("energy unknown")?,
+            _ => f.write_str("energy unknown")?,
         }
         let file = visible(&self.output.to_string_lossy()).into_owned();
         write!(f, ", {file} {}; eprof report", size(self.file_size))?;

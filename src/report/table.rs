@@ -184,9 +184,8 @@ fn numbers(report: &Report, style: &Style, lines: &[&Row]) -> Vec<Column> {
     let sampled = |row: &Row| row.kind == RowKind::Samples || !report.includes_balance;
     let percent = |share: Option<f64>| share.map(|share| fixed(share * 100.0, 1) + "%");
     // What is not selected is no part of what is.
-    let share = |row: &Row, totals: &Totals| {
-        report.share(totals).filter(|_| row.kind == RowKind::Samples || row.name.as_str() != NOT_SELECTED)
-    };
+    let is_part = |row: &Row| row.kind == RowKind::Samples || row.name.as_str() != NOT_SELECTED;
+    let share = |row: &Row, totals: &Totals| report.share(totals).filter(|_| is_part(row));
     let narrow = is_narrow(style);
 
     let mut columns = Vec::new();
@@ -223,7 +222,9 @@ fn numbers(report: &Report, style: &Style, lines: &[&Row]) -> Vec<Column> {
         }
     }
     if report.whole.time.as_nanos() > 0 {
-        columns.push(column("time", &|row| percent(report.time_share(&row.own).filter(|_| sampled(row)))));
+        columns.push(column("time", &|row| {
+            percent(report.time_share(&row.own).filter(|_| sampled(row) && is_part(row)))
+        }));
     }
     columns
 }

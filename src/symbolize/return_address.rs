@@ -289,7 +289,39 @@ fn evaluate(expression: gimli::Expression<Bytes<'_>>, encoding: Encoding, addres
         };
         state = evaluation.resume_with_register(Value::Generic(value)).ok()?;
     }
-    let (EvaluationResult::Complete, [piece]) = (state, evaluation.as_result()) else { return None };
+    // Crypto libraries keep the stack pointer of their callers in the stack: that takes memory, which is not here.
+    let EvaluationResult::Complete = state else { return None };
+    let [piece] = evaluation.as_result() else { return None };
     let Location::Address { address } = piece.location else { return None };
     i64::try_from(address.checked_sub(STACK_POINTER)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use gimli::{Expression, Format};
+
+    use super::*;
+
+    fn found(expression: &[u8], address: u64) -> Option<i64> {
+        let encoding = Encoding { address_size: 8, format: Format::Dwarf32, version: 4 };
+        evaluate(Expression(EndianSlice::new(expression, LittleEndian)), encoding, address)
+    }
+
+    /// Operations by their numbers in DWARF 5, section 7.7.1; a register's with its distance behind it.
+    #[test]
+    fn expressions_of_stack_pointer_and_instruction_are_known() {
+        const STACK_POINTER: u8 = 0x77;
+        const FRAME_POINTER: u8 = 0x76;
+        const INSTRUCTION: u8 = 0x80;
+        assert_eq!(found(&[STACK_POINTER, 24], 0), Some(24));
+        // A linker's stubs: 8 bytes, and 8 more from the eleventh byte of each sixteen on.
+        let stub = [STACK_POINTER, 8, INSTRUCTION, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22];
+        assert_eq!((found(&stub, 0x100a), found(&stub, 0x100b)), (Some(8), Some(16)));
+        // What the stack has there, what the frame pointer has, and what the expression itself is to tell.
+        for other in [&[STACK_POINTER, 8, 0x06][..], &[FRAME_POINTER, 16], &[0x9c], &[]] {
+            assert_eq!(found(other, 0), None, "{other:?}");
+        }
+        // An operation that leads back to itself.
+        assert_eq!(found(&[0x2f, 0xfd, 0xff], 0), None);
+    }
 }

@@ -161,10 +161,9 @@ pub(crate) fn assemble(
     Assembled { profile, positions, by_event, pool_factors }
 }
 
-/// Of recordings whose recorder was killed before the second reading of the CPU times, by which its estimates and what others took
-/// are known.
-const OTHERS_UNKNOWN: &str = "the recorder was killed before it knew what other processes took: their joules are among the functions'. Where a \
-     recording of another rank or of its node has that time, report both together";
+/// Of recordings that end before the second reading of the CPU times, by which estimates and what others took are known.
+const OTHERS_UNKNOWN: &str = "the recording ends before it was known what other processes took, as where a recorder is killed or a disk is full: their \
+     joules are among the functions'. Where a recording of another rank or of its node has that time, report both together";
 /// Of recordings whose meters were not read twice.
 const READ_ONCE: &str = "its meters were not read twice, as where a recorder is killed at once: its joules are not known. Give the recordings of the other \
      ranks of its machine as well, or watts to estimate by: --watts IDLE:BUSY";

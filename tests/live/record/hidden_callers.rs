@@ -128,3 +128,44 @@ fn nothing_calls_the_first_function_of_a_static_program() {
         assert!(samples_of(&report, "[unknown]") < 0.1 * main, "{how}: {report:#}");
     }
 }
+
+/// As the assembly of crypto libraries does it: `kept` puts the stack pointer of its caller into the stack, and its unwind table
+/// says so by an expression that reads it there (DWARF 5, section 6.4.2.2: `DW_CFA_def_cfa_expression`, 15, of five bytes:
+/// what lies 8 bytes above the stack pointer, and 8 more).
+const KEEPS_STACK_POINTER: &str = r#"
+__asm__(".text\n.type kept,@function\nkept:\n.cfi_startproc\n"
+        "mov %rsp,%rax\nsub $64,%rsp\nmov %rax,8(%rsp)\n.cfi_escape 15,5,0x77,8,6,0x23,8\n"
+        "mov $3000000,%ecx\n1: imul %rdx,%rdx\ndec %ecx\njnz 1b\n"
+        "mov 8(%rsp),%rsp\n.cfi_def_cfa rsp,8\nret\n.cfi_endproc\n.size kept,.-kept\n");
+void kept(void);
+int main(void) { for (int turn = 0; turn < 50; turn++) kept(); return 0; }
+"#;
+
+/// What lies in the stack is not recorded: who called is not known, and nothing else is lost.
+#[test]
+fn a_function_that_keeps_the_stack_pointer_in_the_stack_is_reported() {
+    if !cfg!(target_arch = "x86_64") || !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    std::fs::write(folder.path().join("kept.c"), KEEPS_STACK_POINTER).expect("written");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-fno-omit-frame-pointer", "kept.c", "-o", "kept"]).current_dir(folder.path());
+    if !run_or_skip([&mut gcc]) {
+        return;
+    }
+    for how in ["fp", "fp+leaf"] {
+        let options = ["-e", "cpu-clock:u", "-c", "250000", "--call-graph", how];
+        let report = totals(&folder.path().join("kept"), &options);
+        let callers = &report["hidden_callers"];
+        let [kept, samples, out_of_reach, unknown] = [
+            samples_of(&report, "kept"),
+            callers["samples"].as_f64().expect("a number"),
+            callers["out_of_reach"].as_f64().expect("a number"),
+            callers["unknown"].as_f64().expect("a number"),
+        ];
+        assert!(kept > 100.0 && kept <= samples && out_of_reach < 0.1 * samples, "{how}: {report:#}");
+        // A copied top of the stack does not tell more: the table is not followed through it.
+        assert!(how == "fp+leaf" || unknown > 0.9 * kept, "{how}: {callers}");
+    }
+}
