@@ -173,3 +173,57 @@ fn the_c_librarys_tables_mean_what_the_unwinder_of_whole_stacks_takes_them_for()
     println!("{above} above the stack pointer, {by_frame} by the frame pointer");
     assert!(above > 5_000, "{above} of {}", (end - start) / 97);
 }
+
+/// Programs and libraries that are installed here, in the order of their names.
+fn installed() -> Vec<PathBuf> {
+    let folders =
+        ["/usr/bin", "/usr/lib/x86_64-linux-gnu"].into_iter().filter_map(|folder| fs::read_dir(folder).ok());
+    let entries = folders.flatten().filter_map(Result::ok);
+    let mut files: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+        .map(|entry| entry.path())
+        .collect();
+    files.sort();
+    files
+}
+
+/// Whatever compilers, assemblers and people wrote into the tables of what is installed here: it is read, and nothing of it ends
+/// the program. Tables of assembly have expressions that compilers write nowhere. With EPROF_ALL_TABLES of all files, else of
+/// the crypto library and some others.
+#[test]
+fn tables_of_what_is_installed_are_read() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let all = std::env::var_os("EPROF_ALL_TABLES").is_some();
+    let is_crypto = |path: &Path| path.to_string_lossy().contains("/libcrypto.so");
+    let files = installed();
+    let each = if all { 1 } else { (files.len() / 40).max(1) };
+    let chosen = files.iter().enumerate().filter(|(at, path)| at % each == 0 || is_crypto(path));
+    let (mut files, mut asked, mut found) = (0, 0, 0);
+    for (_, path) in chosen {
+        let Ok(bytes) = fs::read(path) else { continue };
+        let Ok(file) = object::File::parse(&*bytes) else { continue };
+        let Some((start, size)) = file.section_by_name(".text").and_then(|text| text.file_range()) else {
+            continue;
+        };
+        files += 1;
+        let module = module(path);
+        let mapping = CodeMapping {
+            start: LOADED_AT,
+            end: LOADED_AT + bytes.len() as u64,
+            module_address: 0,
+            module: &module,
+        };
+        let mut finder = ReturnAddressFinder::new(options(path));
+        let steps = if all || is_crypto(path) { 20_000 } else { 500 };
+        for step in 0..steps.min(size) {
+            let address = LOADED_AT + start + step * size / steps.min(size);
+            asked += 1;
+            found += u64::from(finder.find(1, address, || Some(mapping)) != Some(Unknown));
+            finder.is_no_return_address(&mapping, address);
+        }
+    }
+    println!("{files} files, {asked} instructions, of {found} of which it is known who called");
+    assert!(files == 0 || found > asked / 2, "{files} files, {asked} instructions, {found} known");
+}
