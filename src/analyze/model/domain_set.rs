@@ -41,7 +41,8 @@ impl DomainSet {
         Some(self.static_watts()? + more)
     }
 
-    fn static_rise(&self) -> Option<StaticRise> {
+    /// From how many watts to how many static power changes, if it does.
+    pub fn static_rise(&self) -> Option<StaticRise> {
         let (_, drift) = self.drift.as_ref()?;
         let constant = self.static_watts()?;
         let (first, last) = drift.points().first().zip(drift.points().last())?;

@@ -81,7 +81,7 @@ pub(super) fn follow(
 /// What is to be said of it.
 pub(super) fn told(sets: &[Option<DomainSet>], domains: &[DomainInfo]) -> Vec<String> {
     let of_domain = |(set, domain): (&Option<DomainSet>, &DomainInfo)| {
-        let rise = set.as_ref()?.division().static_rise?;
+        let rise = set.as_ref()?.static_rise()?;
         Some(format!(
             "{}: static power changed from {:.2} to {:.2} W (± {:.2} W) while the program ran, as of a machine that warms up: what \
              was measured changed slowly, and neither the code that ran nor its events did. That is in static, not in functions",
@@ -126,8 +126,8 @@ mod tests {
         }
     }
 
-    fn followed(is_of_the_beginning: bool, watts: f64) -> Drifting {
-        let prior = Prior {
+    fn prior(watts: f64) -> Prior {
+        Prior {
             unexplained: 0.12,
             misfit: 0.0,
             joules_per_event: vec![1.1],
@@ -136,7 +136,11 @@ mod tests {
             std_errors: Vec::new(),
             scale: Scale::Joules,
             static_watts: Some((watts, 0.05)),
-        };
+        }
+    }
+
+    fn followed(is_of_the_beginning: bool, watts: f64) -> Drifting {
+        let prior = prior(watts);
         let reading = |seconds: u64| (Timestamp::from_nanos(seconds * 1_000_000_000), Joules::ZERO);
         let survey = Survey {
             samples: vec![10_000],
@@ -176,16 +180,7 @@ mod tests {
     #[test]
     fn a_fit_without_static_power_or_readings_is_left_alone() {
         let set = || followed(true, 10.0).set;
-        let prior = Prior {
-            unexplained: 0.12,
-            misfit: 0.0,
-            joules_per_event: vec![1.0],
-            relative_error: 0.2,
-            least_share: 0.0,
-            std_errors: Vec::new(),
-            scale: Scale::Joules,
-            static_watts: Some((10.0, 0.05)),
-        };
+        let prior = prior(10.0);
         let unread = Survey { readings: vec![None], samples: vec![10_000], ..Survey::default() };
         let left = follow(set(), &intervals(), &prior, (&unread, &[0]), true);
         assert!(left.drifts.is_empty() && left.set == set());
