@@ -6,6 +6,8 @@
 #   package  the program, and its own .dwp package
 #   linked   the program, and what its debug information shares with that of others (dwz)
 #   stripped the program without debug information, which names its debug file by build-id and by name
+#   expressions  a program whose unwind tables compute where a function's frame is: from the stack pointer, from what lies
+#                in the stack (as a crypto library's assembly does), from the instruction (as a linker's stubs do)
 set -eu
 seeds=$(cd "$(dirname "$0")" && pwd)/seeds/symbols
 folder=$(mktemp -d)
@@ -56,3 +58,28 @@ objcopy --remove-section .gnu_debugaltlink binary
 printf 'binary.dwp\0\0\0\0\0\0' >part
 objcopy --add-section .gnu_debuglink=part binary
 seed stripped
+
+# Operations of DWARF behind `def_cfa_expression` (0x0f) and their length; long functions, so that the target asks in them.
+cat >expressions.s <<'END'
+.text
+.macro function name, expression:vararg
+.globl \name
+\name:
+.cfi_startproc
+.skip 128, 0x90
+.cfi_escape 0x0f, \expression
+.skip 512, 0x90
+.cfi_def_cfa 6, 16
+.skip 128, 0x90
+call 1f
+1: ret
+.cfi_endproc
+.endm
+function _start, 2, 0x77, 24
+function of_stack, 5, 0x77, 8, 0x06, 0x23, 8
+function of_instruction, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22
+END
+gcc -c expressions.s -o expressions.o
+gcc -nostdlib -static -Wl,--eh-frame-hdr,--build-id=none,-n,-z,noseparate-code expressions.o -o binary
+strip binary
+seed expressions

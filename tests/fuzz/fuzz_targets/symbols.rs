@@ -11,7 +11,8 @@ use std::sync::LazyLock;
 
 use eprof::profile::{AddressId, CodeAddress, Module, ModuleId, ModuleKind};
 use eprof::symbolize::{
-    Architecture, CodeMapping, StackRegisters, StackUnwinder, SymbolizeOptions, Symbolizer,
+    Architecture, CodeMapping, ReturnAddressFinder, StackRegisters, StackUnwinder, SymbolizeOptions,
+    Symbolizer,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -83,9 +84,12 @@ fuzz_target!(|bytes: &[u8]| {
     if kind == ModuleKind::File {
         let end = 0x1000 + content.len() as u64;
         let mapping = CodeMapping { start: 0x1000, end, module_address: 0, module: &module };
+        let mut finder = ReturnAddressFinder::new(options.clone());
         let mut unwinder = StackUnwinder::new(options, Architecture::X86_64);
         for instruction in (0x1000..end).step_by(1 + content.len() / 64) {
             let registers = StackRegisters { instruction, stack: 0x10_0000, frame: 0x10_0010, link: 0 };
+            finder.find(0, instruction, || Some(mapping));
+            finder.is_no_return_address(&mapping, instruction);
             unwinder.unwind(0, || [mapping], registers, &[0; 256], &mut Vec::new());
         }
     }
