@@ -103,7 +103,7 @@ pub struct RecordArgs {
     /// Samples per second of each event; the kernel adapts the period to reach that. Without -F and -c, eprof chooses
     /// a fixed period for each event by its power model, so that every sample stands for about the same joules. `max`
     /// is the highest rate that the kernel allows.
-    #[arg(short = 'F', long, value_name = "HERTZ", conflicts_with = "count", value_parser = hertz)]
+    #[arg(short = 'F', long, value_name = "HERTZ", conflicts_with = "count", value_parser = hertz, allow_negative_numbers = true)]
     freq: Option<u64>,
 
     /// Events per sample (nanoseconds for clocks).

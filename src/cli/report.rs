@@ -72,7 +72,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FUNCTION")]
     callees: Option<String>,
 
-    /// What rows are sorted by [default: self; with --children: total].
+    /// What rows are sorted by [default: self; with --children, which total implies: total].
     #[arg(long, value_enum)]
     sort: Option<Sort>,
 
@@ -132,7 +132,7 @@ enum By {
     Bucket,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Sort {
     /// Weight of the row itself.
     #[value(name = "self")]
@@ -172,6 +172,8 @@ impl Named for Format {
 /// Runs the verb.
 pub fn run(mut args: ReportArgs, paging: Paging) -> Outcome {
     args.format = ending::format(args.format, args.output.as_deref())?;
+    // Nobody sees that rows are sorted by what has no column.
+    args.children |= args.sort == Some(Sort::Total);
     let error = match run_once(&args, paging) {
         Err(error) if args.may_be_inlined(&error)? => error,
         outcome => return outcome,
@@ -413,8 +415,7 @@ impl ReportArgs {
 
     /// What this report needs of the recording.
     fn needed(&self) -> Needed {
-        let own_only =
-            self.format() == Format::Table && !self.children && !matches!(self.sort, Some(Sort::Total));
+        let own_only = self.format() == Format::Table && !self.children;
         let neighbours = self.callers.is_some() || self.callees.is_some();
         let is_tree = matches!(self.format(), Format::Collapsed | Format::Html);
         let dimensions = Dimensions {

@@ -18,6 +18,8 @@ pub struct Census {
     pub samples: u64,
     /// Records that the kernel says it dropped.
     pub lost: u64,
+    /// The same, by ring.
+    pub lost_by_ring: Vec<u64>,
     /// Samples that it says hardware dropped.
     pub lost_samples: u64,
     /// Times the kernel stopped an event because it came too often.
@@ -29,8 +31,19 @@ pub struct Census {
 }
 
 impl Census {
-    /// Counts the records in the two pieces of a ring. A record may go over from one to the other.
-    pub fn count(&mut self, pieces: [&[u8]; 2]) {
+    /// Counts the records of all rings, of each its two pieces. A record may go over from one to the other.
+    pub fn count_rings(&mut self, rings: &[[&[u8]; 2]]) {
+        if self.lost_by_ring.len() < rings.len() {
+            self.lost_by_ring.resize(rings.len(), 0);
+        }
+        for (ring, pieces) in rings.iter().enumerate() {
+            let before = self.lost;
+            self.count(*pieces);
+            self.lost_by_ring[ring] += self.lost - before;
+        }
+    }
+
+    fn count(&mut self, pieces: [&[u8]; 2]) {
         for record in pieces::records(pieces) {
             let word = |at| pieces::word(pieces, record.at + at);
             match record.kind {
@@ -89,6 +102,16 @@ mod tests {
             census.count([&records[..split], &records[split..]]);
             assert_eq!((census.samples, census.lost, census.throttled), (2, 40, 1));
         }
+    }
+
+    #[test]
+    fn what_is_lost_is_known_by_ring() {
+        let (first, second) = ([record(2, &[7, 40]), record(2, &[7, 2])].concat(), record(2, &[8, 5]));
+        let mut census = Census::default();
+        census.count_rings(&[[&first, &[]], [&[], &[]], [&second, &[]]]);
+        census.count_rings(&[]);
+        census.count_rings(&[[&[], &[]], [&second, &[]]]);
+        assert_eq!((census.lost, &census.lost_by_ring[..]), (52, &[42, 5, 5][..]));
     }
 
     #[test]

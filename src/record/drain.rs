@@ -90,7 +90,7 @@ impl Drain {
         let of_kernel: usize = kernel_records.iter().flatten().map(|piece| piece.len()).sum();
         let own_start = start + of_kernel as u64;
         self.own_blocks.note(own_start..own_start + own_records.len() as u64);
-        kernel_records.iter().for_each(|pieces| self.census.count(*pieces));
+        self.census.count_rings(&kernel_records);
         let heads: Vec<u64> = unread.iter().map(|unread| unread.head).collect();
         for (ring, head) in rings.iter_mut().zip(heads) {
             ring.ring.release(head);
@@ -126,7 +126,7 @@ impl Drain {
             match self.write(kept.pieces()) {
                 Ok(()) => {
                     self.own_written = kept.own.len();
-                    kept.rings.iter().for_each(|pieces| self.census.count(*pieces));
+                    self.census.count_rings(&kept.rings);
                     return self.writer.commit();
                 }
                 Err(_) => wanted = scaled(wanted, 7, 8),
@@ -148,6 +148,20 @@ impl Drain {
     /// The build-ids of the files that were mapped.
     pub fn build_ids(&self) -> impl Iterator<Item = BuildId> {
         self.files.build_ids()
+    }
+
+    /// Writes what the kernel has no record of: so many records were lost of these rings, by their numbers, behind the last that
+    /// says so. `records` say it.
+    ///
+    /// # Errors
+    /// The first error of writing.
+    pub fn add_losses(&mut self, losses: &[(usize, u64)], records: &[u8]) -> io::Result<()> {
+        self.round(&mut [], records)?;
+        for &(ring, count) in losses {
+            self.census.lost += count;
+            self.census.lost_by_ring[ring] += count;
+        }
+        Ok(())
     }
 
     /// Samples kept since the last call.

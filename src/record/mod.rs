@@ -57,6 +57,7 @@ mod summary;
 mod support;
 mod target;
 mod tracing_data;
+mod untold_losses;
 mod uprobe;
 
 pub use energy_log::EnergySummary;

@@ -24,6 +24,7 @@ use crate::record::gpu::gpu_records::GpuRecords;
 use crate::record::progress::{Listener, SoFar};
 use crate::record::sampling::Sampling;
 use crate::record::stop_conditions::StopConditions;
+use crate::record::untold_losses::UntoldLosses;
 use crate::recording::own_events;
 
 /// How often rings are emptied that have not asked for it, so that little is missing from the file if
@@ -57,6 +58,8 @@ pub struct Recorder {
     counter_log: CounterLog,
     /// What they say in the end.
     totals: EventTotals,
+    /// What they say was lost in the end, and no record does.
+    untold_losses: UntoldLosses,
     /// What ends the recording.
     stop: StopConditions,
     /// When samples are taken, if not always.
@@ -108,6 +111,7 @@ impl Recorder {
             drain,
             counter_log: CounterLog::default(),
             totals: EventTotals::default(),
+            untold_losses: UntoldLosses::default(),
             stop,
             duty: None,
             backlog: None,
@@ -280,8 +284,19 @@ impl Recorder {
             }
             Ok(())
         });
-        let written = encoded.and_then(|()| self.write_round(&own)).and_then(|()| self.write_kernel_names());
+        let written = encoded
+            .and_then(|()| self.write_round(&own))
+            .and_then(|()| self.write_kernel_names())
+            .and_then(|()| self.write_untold_losses());
         self.failure = written.err();
+    }
+
+    fn write_untold_losses(&mut self) -> io::Result<()> {
+        let cpus = self.sampling.counters.rings.iter().map(|ring| ring.cpu);
+        let told = &self.drain.census().lost_by_ring;
+        let (losses, records) =
+            self.untold_losses.tell(cpus, told, monotonic_now()).map_err(io::Error::other)?;
+        self.drain.add_losses(&losses, &records)
     }
 
     fn final_values(&mut self, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
@@ -289,6 +304,7 @@ impl Recorder {
         for open in &mut self.sampling.counters.counters {
             let Ok(value) = open.value() else { continue };
             self.totals.add(open.event, open.task, &value);
+            self.untold_losses.add(open.cpu, open.id(), &value);
             encode::read(&value, &counter_log::id_of(open, time), out)?;
         }
         Ok(())

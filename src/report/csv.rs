@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::select::Totals;
 use super::summary::method_name;
-use super::{Report, ReportError, Row};
+use super::{Grouping, Report, ReportError, Row};
 use crate::units::{Joules, Watts};
 
 const COLUMNS: [&str; 17] = [
@@ -49,6 +49,8 @@ pub fn write(report: &Report, out: impl Write) -> Result<(), ReportError> {
 fn cells(report: &Report, row: &Row) -> [String; COLUMNS.len()] {
     let joules = |totals: &Totals| report.summary.has_joules().then(|| totals.joules.as_joules());
     let stderr = joules(&row.own).map(|_| row.own.standard_error());
+    // Joules of a domain have none.
+    let of_samples = report.by != Grouping::Domain;
     let function = row.place.as_ref().map(|place| place.function.csv());
     [
         row.name.csv().into_owned(),
@@ -60,8 +62,8 @@ fn cells(report: &Report, row: &Row) -> [String; COLUMNS.len()] {
         cell(joules(&row.total)),
         cell(stderr.map(Joules::as_joules)),
         cell(report.share(&row.own)),
-        row.own.samples.to_string(),
-        row.total.samples.to_string(),
+        cell(of_samples.then_some(row.own.samples)),
+        cell(of_samples.then_some(row.total.samples)),
         row.own.count.to_string(),
         row.own.time.as_secs_f64().to_string(),
         cell(report.time_share(&row.own)),

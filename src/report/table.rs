@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use super::error::ReportError;
 use super::groups::title;
 use super::head;
+use super::neighbours::Side;
 use super::rows::{Grouping, Row, RowKind};
 use super::scale::{Scale, fixed, grouped};
 use super::select::{Totals, Weight};
@@ -195,9 +196,13 @@ fn numbers(report: &Report, style: &Style, lines: &[&Row]) -> Vec<Column> {
         Weight::Count => columns.push(column("count", &|row| Some(grouped(row.own.count)))),
     }
     if style.children {
-        if report.weight == Weight::Joules {
-            columns.push(column("total", &|row| Some(scale.show(row.total.joules))));
-        }
+        columns.push(column("total", &|row| {
+            Some(match report.weight {
+                Weight::Joules => scale.show(row.total.joules),
+                Weight::Samples => grouped(row.total.samples),
+                Weight::Count => grouped(row.total.count),
+            })
+        }));
         columns.push(column("total%", &|row| percent(share(row, &row.total))));
     }
     if has_joules {
@@ -304,7 +309,8 @@ fn whole_name(report: &Report) -> &'static str {
 }
 
 fn footer(report: &Report, style: &Style) -> String {
-    [about_weights(report, style), about_inlined(report).to_owned(), about_unknown(report)]
+    let of_neighbours = about_recursion(report).to_owned();
+    [about_weights(report, style), about_inlined(report).to_owned(), of_neighbours, about_unknown(report)]
         .into_iter()
         .filter(|text| !text.is_empty())
         .collect::<Vec<_>>()
@@ -317,6 +323,15 @@ fn about_unknown(report: &Report) -> String {
     let code = has("[unknown]").then_some("[unknown]: code in no file and in no map of a compiler");
     let callers = has("[unknown: ").then_some("[unknown: ...]: why its callers are not known");
     code.into_iter().chain(callers).collect::<Vec<_>>().join("; ")
+}
+
+/// Which of several frames of one function on a path has the neighbours that are shown.
+fn about_recursion(report: &Report) -> &'static str {
+    match report.neighbours_of {
+        Some((Side::Callers, _)) => "of recursive calls the outermost counts",
+        Some((Side::Callees, _)) => "of recursive calls the innermost counts",
+        None => "",
+    }
 }
 
 /// Whose rows have what inlined functions took: tables and pages differ, unless one says which is wanted.

@@ -111,9 +111,21 @@ fn table_by_samples_of_one_event_cut_and_filtered() {
 }
 
 #[test]
+fn table_with_totals_by_samples_and_by_counts() {
+    let table = |weight| {
+        let selection = Selection { weight: Some(weight), ..Selection::default() };
+        let options = Options { selection, ..Options::default() };
+        let table = table(&options, Style { children: true, ..Style::default() });
+        table.splitn(3, "\n\n").nth(2).unwrap_or_default().to_owned()
+    };
+    golden!("table_with_totals_by_samples", [Weight::Samples, Weight::Count].map(table).join("\n"));
+}
+
+#[test]
 fn json_and_csv() {
     golden!("report_json", text(|out| json::write(&report(&Options::default()), out)));
     golden!("report_csv", text(|out| csv::write(&report(&by(Grouping::Line)), out)));
+    golden!("report_csv_domains", text(|out| csv::write(&report(&by(Grouping::Domain)), out)));
 }
 
 #[test]
@@ -245,6 +257,10 @@ fn callers_and_callees_by_hand() {
     // walk calls itself: it was called by deflate, and all it spends it spends itself.
     assert_eq!(own_joules(&report(&of(Side::Callers, "walk")), "deflate"), 2.75);
     assert_eq!(own_joules(&report(&of(Side::Callees, "walk")), "[itself]"), 2.75);
+    for (side, which) in [(Side::Callers, "outermost"), (Side::Callees, "innermost")] {
+        let table = table(&of(side, "walk"), Style { width: 200, ..Style::default() });
+        assert!(table.contains(&format!("of recursive calls the {which} counts")), "{table}");
+    }
     assert_eq!(own_joules(&report(&of(Side::Callers, "main")), "[nobody: outermost frame]"), 18.0);
     // No function is named `^wa`, but one matches.
     assert_eq!(own_joules(&report(&of(Side::Callers, "^wa")), "deflate"), 2.75);

@@ -297,7 +297,9 @@ impl Report {
     /// The share that a row's own weight has of the whole, from 0 to 1; `None` if the whole is nothing.
     pub fn share(&self, totals: &Totals) -> Option<f64> {
         let whole = self.whole.weight(self.weight);
-        (whole > 0.0).then(|| totals.weight(self.weight) / whole)
+        let share = (whole > 0.0).then(|| totals.weight(self.weight) / whole)?;
+        // The same joules added up in another order differ in the last digits.
+        Some(if (share - 1.0).abs() < 1e-12 { 1.0 } else { share })
     }
 
     /// A row's watts while it ran; `None` where joules follow time alone, so that all rows have the same.

@@ -95,7 +95,7 @@ pub struct TopArgs {
 
     /// Samples per second of each event; `max` is the highest rate that the kernel allows [default: as `eprof record`; of the
     /// whole machine 400 of all CPUs together, 50 of each at least].
-    #[arg(short = 'F', long, value_name = "HERTZ", value_parser = hertz)]
+    #[arg(short = 'F', long, value_name = "HERTZ", value_parser = hertz, allow_negative_numbers = true)]
     freq: Option<u64>,
 
     /// Events to sample, as perf names them.

@@ -191,6 +191,14 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
+fn sorted_by_totals_a_table_has_them() {
+    let folder = Folder::with(&Recorded::default());
+    let sorted = folder.output(&["report", "--sort", "total"]);
+    assert!(sorted.contains("total%"), "{sorted}");
+    assert_eq!(sorted, folder.output(&["report", "--children"]));
+}
+
+#[test]
 fn errors_say_what_to_do() {
     let folder = Folder::with(&Recorded::default());
     let error = folder.error(&["report", "--domain", "psys"]);

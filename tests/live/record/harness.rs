@@ -1,6 +1,6 @@
 //! Runs `eprof record` in a folder of its own and reads what it wrote.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -131,6 +131,8 @@ pub struct Contents {
     /// Processes whose code was there before.
     pub described: BTreeSet<u32>,
     pub lost: u64,
+    /// What each counter says in the end that it lost, by its number, where the kernel counts that.
+    pub lost_by_counters: BTreeMap<u64, u64>,
     /// Counters' final values: event and CPU.
     pub final_values: Vec<(String, Option<u32>)>,
     /// Why reading ended before the end of the data.
@@ -207,7 +209,10 @@ impl Contents {
             Record::Mmap(mmap) if mmap.pid == u32::MAX => self.kernel_mappings += 1,
             Record::Mmap(mmap) if context.time.is_none() => drop(self.described.insert(mmap.pid)),
             Record::Lost { count } => self.lost += count,
-            Record::Read { .. } => self.final_values.push((event, context.cpu)),
+            Record::Read { value, .. } => {
+                self.final_values.push((event, context.cpu));
+                self.lost_by_counters.extend(value.id.zip(value.lost));
+            }
             _ => {}
         }
     }

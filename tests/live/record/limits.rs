@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Output;
 
 use eprof::units::Joules;
-use eprof_testbed::{eprof, has_program, skip};
+use eprof_testbed::{Started, eprof, has_program, skip};
 
-use super::harness::{Contents, Folder, can_record, stderr};
+use super::harness::{Contents, Folder, can_record, stderr, wait_until};
 use super::workload;
 
 /// Runs `eprof record OPTIONS -- WORKLOAD` in a shell that first does `setup`.
@@ -137,4 +137,43 @@ fn too_few_open_files_are_explained() {
         .expect("a shell");
     assert!(!output.status.success());
     assert!(stderr(&output).contains("ulimit -n"), "{}", stderr(&output));
+}
+
+/// The kernel says how many records found no room in front of the next one that finds some. Here there is no next one: the recorder
+/// is stopped until the program has ended.
+#[test]
+fn what_was_lost_at_last_is_told() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let spin = "kill -STOP $PPID; i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
+    let mut record = folder.record(["-F", "20000", "-g", "--", "sh", "-c", spin]);
+    let child = Started::new(record.stderr(std::process::Stdio::piped()));
+    let state_of = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
+    };
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    let has_ended = || {
+        let children = std::fs::read_to_string(&children).unwrap_or_default();
+        let mut children = children.split_whitespace().filter_map(|child| child.parse().ok());
+        children.any(|child| state_of(child) == Some('Z'))
+    };
+    wait_until("the program to end", || state_of(child.id()) == Some('T') && has_ended());
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), nix::sys::signal::SIGCONT)
+        .expect("eprof is there");
+    let output = child.wait_with_output().expect("eprof ends");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let contents = Contents::read(&folder.data());
+    assert!(contents.lost > 0, "its ring was to overflow: {contents:?}");
+    let said = stderr(&output);
+    let told = said.rsplit_once(" lost, ").and_then(|(before, _)| before.rsplit(' ').next());
+    assert_eq!(told.map(|number| number.replace(',', "")), Some(contents.lost.to_string()), "{said}");
+    // Only counters of Linux 6.0 and later count what they lost.
+    if !contents.lost_by_counters.is_empty() {
+        let counted: u64 = contents.lost_by_counters.values().sum();
+        assert_eq!(contents.lost, counted, "{contents:?}");
+        assert!(said.contains(&format!("{counted} samples of event")), "{said}");
+    }
 }
