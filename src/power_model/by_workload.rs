@@ -9,6 +9,9 @@
 //!
 //! Some combinations of coefficients are told by one workload alone: without it there is nothing to fit, and it fits
 //! there whatever it measured. What is wrong of those is taken from how wrong the others are when left out.
+//!
+//! Without a workload, a coefficient that is held at zero by its sign may be free, or another be held: then the fit is made anew,
+//! for what the others move by is more than their own columns tell.
 
 use nalgebra::{DMatrix, DVector};
 
@@ -22,7 +25,8 @@ pub(super) const FEWEST_WORKLOADS: usize = 3;
 const ALONE: f64 = 0.95;
 
 /// Standard errors of the coefficients of a least squares fit of the target on the columns of a design, whose first
-/// rows are data, divided into workloads, and the rest a prior's. `residuals` are the rows' target minus fit.
+/// rows are data, divided into workloads, and the rest a prior's. `residuals` are the rows' target minus fit. `moved_without` tells
+/// by how much the coefficients move without a workload where other ones are held at zero there, and `None` where the same are.
 ///
 /// `None` with fewer than three workloads, or if the columns cannot be told apart.
 pub(super) fn standard_errors(
@@ -30,6 +34,7 @@ pub(super) fn standard_errors(
     target: &[f64],
     residuals: &[f64],
     workloads: &[Part],
+    moved_without: impl Fn(&[usize]) -> Option<Vec<f64>>,
 ) -> Option<Vec<f64>> {
     if workloads.len() < FEWEST_WORKLOADS {
         return None;
@@ -45,8 +50,11 @@ pub(super) fn standard_errors(
     let typical = deviation(&mut shares)?;
     let jackknife = (workloads.len() - 1) as f64 / workloads.len() as f64;
     let mut variances = DVector::zeros(design.ncols());
-    for one in &left_out {
-        variances += (&root * &one.shift).map(|moved| jackknife * moved * moved);
+    for (one, rows) in left_out.iter().zip(workloads) {
+        // What one workload alone tells is anything without it.
+        let anew = one.alone.is_none().then(|| moved_without(rows)).flatten();
+        let moved = anew.map_or_else(|| &root * &one.shift, DVector::from_vec);
+        variances += moved.map(|moved| jackknife * moved * moved);
         if let Some(alone) = &one.alone {
             variances += (&root * alone).map(|moved| (typical * moved).powi(2));
         }
@@ -115,7 +123,8 @@ mod tests {
 
     fn errors(design: &DMatrix<f64>, target: &[f64], workloads: &[Part]) -> (Vec<f64>, Vec<f64>) {
         let fit = LeastSquares::fit(design, target).expect("of full rank");
-        let errors = standard_errors(design, target, fit.residuals(), workloads).expect("workloads enough");
+        let errors = standard_errors(design, target, fit.residuals(), workloads, |_| None);
+        let errors = errors.expect("workloads enough");
         (fit.coefficients().to_vec(), errors)
     }
 

@@ -102,7 +102,7 @@ impl Fit {
         let condition = system.condition(data.columns())?;
         let active = system.active(options.sign)?;
         let parts = data.by_workload();
-        let (solution, std_errors) = system.solve(&active, &parts)?;
+        let (solution, std_errors) = system.solve(&active, options.sign, &parts)?;
         let value = |index: usize| Coefficient {
             value: solution[index],
             std_error: active[index].then_some(std_errors[index]),
@@ -238,8 +238,24 @@ impl System {
         })
     }
 
+    /// The coefficients of all columns that are found without some rows, scaled as the design is.
+    fn without(&self, all: &NormalEquations, rows: &[usize], sign: Sign) -> Option<Vec<f64>> {
+        let columns: Vec<usize> = (0..self.design.ncols()).collect();
+        let mut kept = all.clone();
+        kept.add(
+            &NormalEquations::of_rows(&self.design.select_rows(rows), &self.target.select_rows(rows)),
+            -1.0,
+        );
+        kept.solve(&columns, sign)
+    }
+
     /// Coefficients and their standard errors, by orthogonal decomposition of the active columns.
-    fn solve(&self, active: &[bool], workloads: &[Part]) -> Result<(Vec<f64>, Vec<f64>), ModelError> {
+    fn solve(
+        &self,
+        active: &[bool],
+        sign: Sign,
+        workloads: &[Part],
+    ) -> Result<(Vec<f64>, Vec<f64>), ModelError> {
         let index: Vec<usize> = (0..active.len()).filter(|&column| active[column]).collect();
         let mut solution = vec![0.0; active.len()];
         let mut std_errors = vec![0.0; active.len()];
@@ -252,7 +268,14 @@ impl System {
         // The prior's rows say nothing of how the data scatter.
         let data_residual: f64 = fit.residuals()[..self.data_rows].iter().map(|error| error * error).sum();
         let freedom = self.data_rows.saturating_sub(index.len()).max(1);
-        let errors = by_workload::standard_errors(&design, target, fit.residuals(), workloads)
+        let all = (sign != Sign::Free).then(|| NormalEquations::of_rows(&self.design, &self.target));
+        let moved_without = |rows: &[usize]| {
+            let without = self.without(all.as_ref()?, rows, sign)?;
+            let is_other = without.iter().zip(active).any(|(value, active)| (*value != 0.0) != *active);
+            let moved = |(at, &column): (usize, &usize)| without[column] - fit.coefficients()[at];
+            is_other.then(|| index.iter().enumerate().map(moved).collect())
+        };
+        let errors = by_workload::standard_errors(&design, target, fit.residuals(), workloads, moved_without)
             .unwrap_or_else(|| fit.standard_errors(data_residual / freedom as f64));
         for (at, &column) in index.iter().enumerate() {
             solution[column] = fit.coefficients()[at] / self.scale[column];
@@ -448,6 +471,40 @@ mod tests {
         assert_eq!(Fit::new(&flat, &options).expect("regular data").r_squared, 0.0);
         let ill = |condition: f64| Fit { condition, ..fit.clone() }.is_ill_conditioned();
         assert!(!ill(30.0) && ill(30.1));
+    }
+
+    /// `b` costs nothing by all workloads together, and something without one of some: the jackknife fits anew.
+    #[test]
+    fn what_is_held_at_zero_by_one_workload_is_free_without_it() {
+        const OFF: [f64; 9] = [0.3, -0.4, 0.1, 0.5, -0.2, -0.5, 0.4, -0.1, 0.2];
+        const WORKLOADS: usize = OFF.len();
+        let names: Vec<String> = (0..WORKLOADS).map(|workload| workload.to_string()).collect();
+        let rates = |row: usize| [(row * 7 % 11) as f64, OFF[row / 6] + 0.5 + (row * 5 % 7) as f64 / 7.0];
+        let rows: Vec<(usize, [f64; 2])> = (0..6 * WORKLOADS).map(|row| (row / 6, rates(row))).collect();
+        let fit = |left_out: Option<usize>| {
+            let mut data = Dataset::new(vec!["a".into(), "b".into()]);
+            for (workload, rates) in rows.iter().filter(|(workload, _)| Some(*workload) != left_out) {
+                let watts = 30.0 + 2.0 * rates[0] - rates[1] + 3.0 * OFF[(workload * 4) % WORKLOADS];
+                data.push(Observation { rates, watts, workload: &names[*workload], frequency: None });
+            }
+            Fit::new(&data, &FitOptions::default()).expect("regular data")
+        };
+        let whole = fit(None);
+        assert_eq!(whole.coefficients[1], Coefficient { value: 0.0, std_error: None });
+        let without: Vec<Fit> = (0..WORKLOADS).map(|workload| fit(Some(workload))).collect();
+        let free = without.iter().filter(|fit| fit.coefficients[1].value > 0.0).count();
+        assert_eq!(free, 2);
+        let error = |of: &dyn Fn(&Fit) -> f64| {
+            let squares: f64 = without.iter().map(|fit| (of(fit) - of(&whole)).powi(2)).sum();
+            (squares * (WORKLOADS - 1) as f64 / WORKLOADS as f64).sqrt()
+        };
+        for (found, expected) in [
+            (whole.constant, error(&|fit| fit.constant.value)),
+            (whole.coefficients[0], error(&|fit| fit.coefficients[0].value)),
+        ] {
+            let found = found.std_error.expect("free");
+            assert!((found / expected - 1.0).abs() < 1e-6, "{found}, not {expected}");
+        }
     }
 
     #[test]

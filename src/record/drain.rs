@@ -19,6 +19,7 @@ use crate::record::counters::CpuRing;
 use crate::record::mapped_files::MappedFiles;
 use crate::record::partial_round::PartialRound;
 use crate::record::ring::Unread;
+use crate::record::untold_losses::ToldNow;
 use crate::recording::own_blocks::OwnBlocks;
 
 /// How often the room that was found is tried to be used, less of it each time.
@@ -150,14 +151,13 @@ impl Drain {
         self.files.build_ids()
     }
 
-    /// Writes what the kernel has no record of: so many records were lost of these rings, by their numbers, behind the last that
-    /// says so. `records` say it.
+    /// Writes what the kernel has no record of.
     ///
     /// # Errors
     /// The first error of writing.
-    pub fn add_losses(&mut self, losses: &[(usize, u64)], records: &[u8]) -> io::Result<()> {
-        self.round(&mut [], records)?;
-        for &(ring, count) in losses {
+    pub fn add_losses(&mut self, now: &ToldNow) -> io::Result<()> {
+        self.round(&mut [], &now.records)?;
+        for &(ring, count) in &now.by_ring {
             self.census.lost += count;
             self.census.lost_by_ring[ring] += count;
         }

@@ -294,9 +294,8 @@ impl Recorder {
     fn write_untold_losses(&mut self) -> io::Result<()> {
         let cpus = self.sampling.counters.rings.iter().map(|ring| ring.cpu);
         let told = &self.drain.census().lost_by_ring;
-        let (losses, records) =
-            self.untold_losses.tell(cpus, told, monotonic_now()).map_err(io::Error::other)?;
-        self.drain.add_losses(&losses, &records)
+        let now = self.untold_losses.tell(cpus, told, monotonic_now()).map_err(io::Error::other)?;
+        self.drain.add_losses(&now)
     }
 
     fn final_values(&mut self, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {

@@ -8,6 +8,15 @@ use std::collections::BTreeMap;
 use perf_data::Timestamp;
 use perf_data::encode::{self, CounterValue, RecordTooLong, SampleId};
 
+/// Losses that were not told before.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ToldNow {
+    /// Rings by their numbers, and how many records were lost of each.
+    pub by_ring: Vec<(usize, u64)>,
+    /// The records that tell it. They name the counter that lost most.
+    pub records: Vec<u8>,
+}
+
 /// What the counters of each CPU say that did not fit into its ring.
 #[derive(Debug, Default)]
 pub struct UntoldLosses {
@@ -33,8 +42,7 @@ impl UntoldLosses {
         });
     }
 
-    /// Of which of the rings so many records were lost that nobody told, where `told` were, by ring; and records that tell it now.
-    /// They name the counter that lost most.
+    /// What was lost of rings of these CPUs and was not told, where `told` was, by ring.
     ///
     /// # Errors
     /// A record that is too long, which none is.
@@ -43,18 +51,18 @@ impl UntoldLosses {
         cpus: impl Iterator<Item = u32>,
         told: &[u64],
         time: Timestamp,
-    ) -> Result<(Vec<(usize, u64)>, Vec<u8>), RecordTooLong> {
-        let (mut losses, mut records) = (Vec::new(), Vec::new());
+    ) -> Result<ToldNow, RecordTooLong> {
+        let mut now = ToldNow::default();
         for (ring, cpu) in cpus.enumerate() {
             let Some(Some(sum)) = self.cpus.get(&cpu) else { continue };
             let untold = sum.records.saturating_sub(told.get(ring).copied().unwrap_or(0));
             if untold > 0 {
                 let id = SampleId { pid: u32::MAX, tid: u32::MAX, time, cpu, id: sum.most_of };
-                encode::lost(untold, &id, &mut records)?;
-                losses.push((ring, untold));
+                encode::lost(untold, &id, &mut now.records)?;
+                now.by_ring.push((ring, untold));
             }
         }
-        Ok((losses, records))
+        Ok(now)
     }
 }
 
@@ -73,8 +81,8 @@ mod tests {
             losses.add(cpu, id, &value(Some(lost)));
         }
         let at = Timestamp::from_nanos(99);
-        let (found, records) = losses.tell([0, 1, 4].into_iter(), &[72, 7], at).expect("short");
-        assert_eq!(found, [(0, 8), (2, 9)]);
+        let ToldNow { by_ring, records } = losses.tell([0, 1, 4].into_iter(), &[72, 7], at).expect("short");
+        assert_eq!(by_ring, [(0, 8), (2, 9)]);
         let mut expected = Vec::new();
         for (cpu, id, count) in [(0, 11, 8), (4, 14, 9)] {
             let id = SampleId { pid: u32::MAX, tid: u32::MAX, time: at, cpu, id };
@@ -88,7 +96,7 @@ mod tests {
         let mut losses = UntoldLosses::default();
         losses.add(0, 10, &value(Some(30)));
         losses.add(0, 11, &value(None));
-        let (found, records) = losses.tell([0, 3].into_iter(), &[], Timestamp::from_nanos(9)).expect("short");
-        assert!(found.is_empty() && records.is_empty());
+        let now = losses.tell([0, 3].into_iter(), &[], Timestamp::from_nanos(9)).expect("short");
+        assert_eq!(now, ToldNow::default());
     }
 }

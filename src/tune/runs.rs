@@ -77,11 +77,12 @@ impl MeasuredSetting {
         self.log_mean[axis as usize].exp()
     }
 
-    /// Interval of the mean at a confidence level, from this setting's own repeats.
+    /// Interval of the mean at a confidence level, from this setting's own repeats; `None` where these do not differ.
     pub fn interval(&self, axis: Axis, level: f64) -> Option<(f64, f64)> {
         let freedom = self.runs.checked_sub(1)?;
         let quantile = t_quantile(level, freedom)?;
-        let variance = self.log_spread[axis as usize] / freedom as f64 / self.runs as f64;
+        let spread = Some(self.log_spread[axis as usize]).filter(|spread| *spread > 0.0)?;
+        let variance = spread / freedom as f64 / self.runs as f64;
         let half = quantile * variance.sqrt();
         let mean = self.log_mean[axis as usize];
         Some(((mean - half).exp(), (mean + half).exp()))
@@ -152,11 +153,12 @@ impl Measurements {
     }
 
     /// Variance of the logarithm of one run about its setting's mean, pooled over all settings, with
-    /// its degrees of freedom; `None` where nothing was run twice.
+    /// its degrees of freedom; `None` where nothing was run twice, or where no run differs from another of its setting: such
+    /// values are rounded to what cannot tell.
     pub fn pure_error(&self, axis: Axis) -> Option<(f64, usize)> {
         let freedom: usize = self.settings.iter().map(|measured| measured.runs - 1).sum();
         let spread: f64 = self.settings.iter().map(|measured| measured.log_spread[axis as usize]).sum();
-        (freedom > 0).then(|| (spread / freedom as f64, freedom))
+        (spread > 0.0).then(|| (spread / freedom as f64, freedom))
     }
 
     /// Variance of the mean of a typical setting's runs, with its degrees of freedom.
@@ -206,7 +208,9 @@ mod tests {
         let (variance, freedom) = measured.pure_error(Axis::Speed).expect("one repeat");
         assert!((variance - 2.0 * 2f64.ln().powi(2)).abs() < 1e-12);
         assert_eq!(freedom, 1);
-        assert_eq!(measured.pure_error(Axis::Energy), Some((0.0, 1)));
+        // 10 J twice: that is what was rounded, not what is certain.
+        assert_eq!(measured.pure_error(Axis::Energy), None);
+        assert_eq!(first.interval(Axis::Energy, 0.95), None);
     }
 
     #[test]

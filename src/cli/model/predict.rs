@@ -91,7 +91,7 @@ pub fn run(args: &PredictArgs) -> Outcome {
             });
             let interval = errors.interval(watts, args.level / 100.0);
             let interval = interval.filter(|_| !is_of_another(&row.workload, data, &errors, args));
-            Predicted { workload: &row.workload, watts, interval, is_beyond }
+            Predicted { of: row, watts, interval, is_beyond }
         })
         .collect();
     let mut out = letters::stdout_for(args.format == Format::Text);
@@ -114,16 +114,12 @@ pub fn run(args: &PredictArgs) -> Outcome {
         Format::Json => {
             let notes: Vec<String> =
                 notes.into_iter().cloned().chain(of_one_workload(data, &errors)).collect();
-            let rows: Vec<_> = predicted
-                .iter()
-                .map(|row| {
-                    json!({
-                        "workload": row.workload, "watts": row.watts,
-                        "low": row.interval.map(|(low, _)| low), "high": row.interval.map(|(_, high)| high),
-                        "beyond_the_data": row.is_beyond,
-                    })
-                })
-                .collect();
+            let of_row = |row: &Predicted| {
+                let mut whole = rows::json(row);
+                whole["beyond_the_data"] = row.is_beyond.into();
+                whole
+            };
+            let rows: Vec<_> = predicted.iter().map(of_row).collect();
             let whole = json!({
                 "data": describe(data), "notes": notes, "model": model.describe(),
                 "level": args.level / 100.0, "left_out": errors.groups(),

@@ -155,7 +155,7 @@ pub fn print(out: &mut impl Write, model: &PowerModel, energy: Joules) -> io::Re
         }
         writeln!(
             out,
-            "{:<9} {:<width$} {:>12} {:>11} {:>20}",
+            "{:<9} {:<width$} {:>12} {:>12} {:>20}",
             "role",
             "event",
             "joules each",
@@ -164,12 +164,15 @@ pub fn print(out: &mut impl Write, model: &PowerModel, energy: Joules) -> io::Re
         )?;
         for (index, event) in model.events.iter().enumerate() {
             let cost = domain.joules_per_event.get(index).copied().unwrap_or(0.0);
-            let error = domain.std_errors.get(index).map_or(String::new(), |error| format!("{error:.2e}"));
+            let error = domain.std_errors.get(index).map_or(String::new(), |&error| match (cost, error) {
+                (0.0, 0.0) => "at its bound".to_owned(),
+                _ => format!("{error:.2e}"),
+            });
             let period =
                 model.period(*kind, index, energy).map_or("none".to_owned(), |period| period.to_string());
             writeln!(
                 out,
-                "{:<9} {:<width$} {cost:>12.4e} {error:>11} {period:>20}",
+                "{:<9} {:<width$} {cost:>12.4e} {error:>12} {period:>20}",
                 event.role_name(),
                 event.name
             )?;

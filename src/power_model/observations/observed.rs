@@ -51,7 +51,24 @@ pub fn observe(tables: &[Table], columns: &TableColumns) -> Result<Observed, Obs
             left_out.rows
         ));
     }
+    notes.extend(negative_counts(&data));
     Ok(Observed { data, notes })
+}
+
+/// Columns with numbers below zero: events are not counted backwards, though what a column may be besides is.
+fn negative_counts(data: &Dataset) -> Option<String> {
+    let below = |column: usize| data.column(column).filter(|rate| *rate < 0.0).count();
+    let found: Vec<String> = (0..data.columns().len())
+        .map(|column| (column, below(column)))
+        .filter(|(_, rows)| *rows > 0)
+        .map(|(column, rows)| format!("`{}` in {rows}", data.columns()[column]))
+        .collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "counts are not below zero, and are so of {} rows: where that is a mistake, leave the column out (--exclude)",
+            found.join(" and of ")
+        )
+    })
 }
 
 /// Every numeric column that all tables have and that is neither named as something else nor a meter's.
@@ -136,6 +153,14 @@ mod tests {
         let data = observe(&[table], &named).expect("rows").data;
         assert_eq!(data.column(0).collect::<Vec<_>>(), [100.0, 300.0]);
         assert_eq!(data.workloads(), ["a"]);
+    }
+
+    #[test]
+    fn counts_below_zero_are_told() {
+        let table = Table::parse("t.csv", "t", &TEXT.replace("300,4", "-300,4").replace("100,2", "-1,2"));
+        let observed = observe(&[table.expect("a table")], &columns()).expect("rows");
+        let note = observed.notes.iter().find(|note| note.contains("below zero")).expect("a note");
+        assert!(note.contains("of `cycles` in 2 rows") && !note.contains("misses"), "{note}");
     }
 
     #[test]

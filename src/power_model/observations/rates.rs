@@ -22,6 +22,10 @@ pub struct RateRow {
     pub rates: Vec<f64>,
     /// What ran, by the columns that say so, or the file's name.
     pub workload: String,
+    /// The file.
+    pub file: String,
+    /// Which row of the file, or interval of a log, it is, from 1. Those that cannot be used count as well.
+    pub row: usize,
 }
 
 /// Reads the rows of tables that have these events. Of `columns`, the power and the frequency are not looked at,
@@ -65,7 +69,7 @@ pub fn rates(tables: &[Table], events: &[String], columns: &TableColumns) -> Res
                         workload.iter().map(|&column| table.table.cell(row, column)).collect();
                     let label = label.join(" ");
                     let workload = if label.trim().is_empty() { table.workload.clone() } else { label };
-                    found.rows.push(RateRow { rates, workload });
+                    found.rows.push(RateRow { rates, workload, file: table.name.clone(), row: row + 1 });
                 }
                 Err(error) => left_out.add(table, &error),
             }
@@ -97,9 +101,10 @@ mod tests {
             duration: Some("ms:ms".into()),
             ..TableColumns::default()
         };
-        let full = table("job,cycles,misses,ms\na,300,4,500\nb,100,,500\n");
+        let full = table("job,cycles,misses,ms\nb,100,,500\na,300,4,500\n");
         let found = rates(&[full], &events, &columns).expect("a row");
-        assert_eq!(found.rows, [RateRow { rates: vec![8.0, 600.0], workload: "a".into() }]);
+        let (workload, file) = ("a".into(), "t.csv".into());
+        assert_eq!(found.rows, [RateRow { rates: vec![8.0, 600.0], workload, file, row: 2 }]);
         assert!(found.notes[0].starts_with("1 rows lack a rate"), "{:?}", found.notes);
         let nameless = rates(&[table("cycles,misses,ms\n300,4,500\n")], &events, &columns).expect("a row");
         assert_eq!(nameless.rows[0].workload, "t");

@@ -6,6 +6,8 @@ mod response_columns;
 mod setting_columns;
 mod sheet;
 
+use rustc_hash::FxHashSet;
+
 pub use self::options::TableOptions;
 use self::response_columns::ResponseColumns;
 use self::setting_columns::{check_hidden_factors, find_settings, make_space};
@@ -37,6 +39,7 @@ pub fn read_runs(text: &str, options: &TableOptions) -> Result<RunsTable, TuneEr
     let table = Sheet::read(text)?;
     let rows = table.table.matching(&options.conditions)?;
     let mut notes = table.table.notes();
+    let rows = without_copies(&table, rows, &mut notes);
     let columns = ResponseColumns::find(&table, options, &mut notes)?;
     let settings = find_settings(&table, &rows, options, &columns)?;
     let unused = check_hidden_factors(&table, &rows, &settings, &columns, &mut notes)?;
@@ -81,6 +84,28 @@ pub fn read_runs(text: &str, options: &TableOptions) -> Result<RunsTable, TuneEr
     note_odd_power(&runs, columns.responses, &mut notes);
     note_wide_spread(&runs, columns.responses, &unused, &mut notes)?;
     Ok(RunsTable { space, runs, responses: columns.responses, notes })
+}
+
+/// Rows that say the same as others in every column are copies, as of a table that was appended to itself: taken for runs, they
+/// would tell that nothing differs from one to the next.
+fn without_copies(table: &Sheet, mut rows: Vec<usize>, notes: &mut Vec<String>) -> Vec<usize> {
+    let mut seen = FxHashSet::default();
+    let (all, mut first) = (rows.len(), None);
+    rows.retain(|&row| {
+        let is_new = seen.insert(table.table.cells(row).collect::<Vec<&str>>());
+        if !is_new {
+            first.get_or_insert(table.table.line(row));
+        }
+        is_new
+    });
+    if let Some(line) = first {
+        let copies = all - rows.len();
+        notes.push(format!(
+            "{copies} of {all} rows say in every column what another row says, the first of them in line {line}: copies count \
+             once, for no two runs take exactly the same"
+        ));
+    }
+    rows
 }
 
 /// Milliseconds taken for seconds do not change the choice, but the figures; say so.
@@ -231,6 +256,16 @@ mod tests {
         let table = read("threads,batch,time,energy\n1,16,1,10\n1,64,4,40\n2,16,0.5,8\n").expect("valid");
         let note = table.notes.iter().find(|note| note.contains("differ by")).expect("a note");
         assert!(note.contains("is one of batch a setting"), "{note}");
+    }
+
+    #[test]
+    fn copies_are_no_repeated_runs() {
+        let (names, rows) = ("threads,time,energy\n", "1,2,20\n1,2,21\n2,1,15\n");
+        let once = read(&format!("{names}{rows}")).expect("valid");
+        let twice = read(&format!("{names}{rows}{rows}")).expect("valid");
+        assert_eq!(twice.runs, once.runs);
+        assert!(twice.notes[0].starts_with("3 of 6 rows say in every column"), "{:?}", twice.notes);
+        assert!(twice.notes[0].contains("line 5") && once.notes.is_empty(), "{:?}", twice.notes);
     }
 
     #[test]

@@ -2,9 +2,12 @@
 
 use std::io::{self, Write};
 
+use eprof::power_model::observations::rates::RateRow;
+use serde_json::{Value, json};
+
 /// What is said of one row.
 pub struct Predicted<'a> {
-    pub workload: &'a str,
+    pub of: &'a RateRow,
     pub watts: f64,
     pub interval: Option<(f64, f64)>,
     /// A rate lies beyond all that the model learnt from.
@@ -24,7 +27,7 @@ pub fn print_rows(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<(
             None => ("-".to_owned(), "-".to_owned()),
         };
         let beyond = if row.is_beyond { "  (beyond the data)" } else { "" };
-        writeln!(out, "{:>10.2} {low:>10} {high:>10}  {}{beyond}", row.watts, row.workload)?;
+        writeln!(out, "{:>10.2} {low:>10} {high:>10}  {}{beyond}", row.watts, row.of.workload)?;
     }
     if predicted.iter().any(|row| row.is_beyond) {
         writeln!(
@@ -42,14 +45,25 @@ pub fn print_rows(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<(
 ///
 /// It cannot be written.
 pub fn print_csv(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<()> {
-    writeln!(out, "workload,watts,low,high,beyond_the_data")?;
+    writeln!(out, "workload,watts,low,high,beyond_the_data,file,row")?;
     for row in predicted {
         let (low, high) = match row.interval {
             Some((low, high)) => (format!("{low:.4}"), format!("{high:.4}")),
             None => (String::new(), String::new()),
         };
-        let workload = row.workload.replace('"', "\"\"");
-        writeln!(out, "\"{workload}\",{:.4},{low},{high},{}", row.watts, row.is_beyond)?;
+        let RateRow { workload, file, row: number, .. } = row.of;
+        let quoted = |text: &str| text.replace('"', "\"\"");
+        let (workload, file) = (quoted(workload), quoted(file));
+        writeln!(out, "\"{workload}\",{:.4},{low},{high},{},\"{file}\",{number}", row.watts, row.is_beyond)?;
     }
     Ok(())
+}
+
+/// As JSON.
+pub fn json(row: &Predicted) -> Value {
+    json!({
+        "workload": row.of.workload, "watts": row.watts,
+        "low": row.interval.map(|(low, _)| low), "high": row.interval.map(|(_, high)| high),
+        "file": row.of.file, "row": row.of.row,
+    })
 }

@@ -10,7 +10,7 @@ use eprof::power_model::presets::Preset;
 use serde_json::json;
 
 use super::args::{Format, PredictArgs};
-use super::rows::{Predicted, print_csv, print_rows};
+use super::rows::{self, Predicted, print_csv, print_rows};
 use crate::cli::Outcome;
 use crate::cli::model::show;
 
@@ -47,7 +47,7 @@ pub(super) fn run(args: &PredictArgs, name: &str) -> Outcome {
             needed.iter().zip(&row.rates).for_each(|(&event, rate)| of_events[event] = *rate);
             let Prediction { watts, interval } =
                 model.predict(args.domain, &of_events, args.packages, args.level / 100.0)?;
-            Some(Predicted { workload: &row.workload, watts, interval, is_beyond: false })
+            Some(Predicted { of: row, watts, interval, is_beyond: false })
         })
         .collect();
     let title = format!("{}: {}{of}", model.name, model.source);
@@ -55,16 +55,10 @@ pub(super) fn run(args: &PredictArgs, name: &str) -> Outcome {
     match args.format {
         Format::Csv => print_csv(&mut out, &predicted)?,
         Format::Json => {
-            let of_row = |row: &Predicted| {
-                json!({
-                    "workload": row.workload, "watts": row.watts,
-                    "low": row.interval.map(|(low, _)| low), "high": row.interval.map(|(_, high)| high),
-                })
-            };
             let whole = json!({
                 "model": title, "notes": rates.notes, "level": args.level / 100.0,
                 "domain": args.domain.to_string(),
-                "rows": predicted.iter().map(of_row).collect::<Vec<_>>(),
+                "rows": predicted.iter().map(rows::json).collect::<Vec<_>>(),
             });
             serde_json::to_writer_pretty(&mut out, &whole)?;
             writeln!(out)?;

@@ -247,11 +247,12 @@ pub fn rates(logs: &[PerfStatLog], events: &[String]) -> Result<Rates, Observati
         };
         let places: Vec<usize> = events.iter().map(place).collect::<Result<_, _>>()?;
         found.notes.extend(log.notes.iter().cloned());
-        for interval in &log.intervals {
+        for (at, interval) in log.intervals.iter().enumerate() {
             let rates: Vec<f64> =
                 places.iter().map(|&place| interval.counts[place] / interval.seconds).collect();
             if rates.iter().all(|rate| rate.is_finite()) {
-                found.rows.push(RateRow { rates, workload: log.workload.clone() });
+                let (workload, file) = (log.workload.clone(), log.name.clone());
+                found.rows.push(RateRow { rates, workload, file, row: at + 1 });
             } else {
                 left_out += 1;
             }
