@@ -2,6 +2,8 @@
 
 use std::cell::OnceCell;
 
+use serde::de::IgnoredAny;
+
 use super::cell_error::CellError;
 use super::evidence::Evidence;
 use super::grid::Grid;
@@ -27,10 +29,21 @@ impl Table {
     /// Reads a text whose first row names the columns.
     ///
     /// # Errors
-    /// [`TableError::Empty`] or [`TableError::NoRows`].
+    /// [`TableError::Json`], [`TableError::Empty`] or [`TableError::NoRows`].
     pub fn read(text: &str) -> Result<Self, TableError> {
-        let table = Self::with_heading(Grid::read(text))?;
+        let table = Self::read_or_empty(text)?;
         if table.is_empty() { Err(TableError::NoRows) } else { Ok(table) }
+    }
+
+    /// The same of a text that may have no other row.
+    ///
+    /// # Errors
+    /// [`TableError::Json`] or [`TableError::Empty`].
+    pub fn read_or_empty(text: &str) -> Result<Self, TableError> {
+        if is_json(text) {
+            return Err(TableError::Json);
+        }
+        Self::with_heading(Grid::read(text))
     }
 
     /// The table of a grid whose first row names the columns; there may be no other. Names that are empty
@@ -210,6 +223,12 @@ impl Table {
     }
 }
 
+/// A text in brackets or braces can be a table; one that ends as it should is none.
+fn is_json(text: &str) -> bool {
+    matches!(text.trim_start().chars().next(), Some('{' | '['))
+        && serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,6 +296,10 @@ mod tests {
     fn uneven_rows() {
         assert_eq!(Table::read(" \n").expect_err("nothing"), TableError::Empty);
         assert_eq!(Table::read("a,b\n").expect_err("no rows"), TableError::NoRows);
+        for json in ["[{\"a\": 1, \"b\": 2}]", " {\"runs\": [1, 2]}"] {
+            assert_eq!(Table::read(json).expect_err("JSON"), TableError::Json);
+        }
+        assert!(Table::read("[a],b\n1,2\n").is_ok());
         assert!(table("a,b,\n1,2,\n3\n").notes().is_empty());
         let long = table("a,b\n1,2,3\n4,5\n6,7,8,9\n");
         assert_eq!(

@@ -8,6 +8,12 @@ pub enum TableError {
     /// There is nothing in it.
     #[error("the table is empty")]
     Empty,
+    /// It is JSON.
+    #[error(
+        "this is JSON, and a table has a line of names and a line for each row, as `threads,freq,seconds,joules` and its values: \
+         convert it, as with `jq -r '(.[0] | keys_unsorted) as $names | $names, (.[] | [.[$names[]]]) | @csv'`"
+    )]
+    Json,
     /// There is a heading and nothing else.
     #[error("the table has no rows below the line that names the columns")]
     NoRows,

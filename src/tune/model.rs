@@ -166,7 +166,7 @@ fn what_is_missing(formula: &Formula, space: &Space, measured: &Measurements) ->
         }
     }
     match lacking.is_empty() {
-        true if measured.settings().len() >= formula.coefficients() => {
+        true if measured.settings().len() >= formula.coefficients() && space.variables().len() > 1 => {
             ": combine the variables' values more evenly (`--plan` prints settings that do)".into()
         }
         true => " (`--plan` prints settings that do)".into(),

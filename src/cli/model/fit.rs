@@ -44,7 +44,7 @@ pub struct FitArgs {
     observe: ObserveArgs,
 
     /// Largest number of events of the model.
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = super::most_events())]
     max_events: usize,
 
     /// Take all events instead of choosing.

@@ -1,7 +1,7 @@
 //! Tables of events beside measured power: what their columns mean.
 
 use super::ObservationError;
-use crate::tables::{self, Grid, TableError};
+use crate::tables::{self, TableError};
 
 /// A table, with what messages call it and what ran during it.
 #[derive(Debug, Clone)]
@@ -45,10 +45,10 @@ impl Table {
     /// missing workload column.
     ///
     /// # Errors
-    /// [`ObservationError::Table`] if the text is empty.
+    /// [`ObservationError::Table`] if the text is empty, or JSON.
     pub fn parse(name: &str, workload: &str, text: &str) -> Result<Self, ObservationError> {
         let refuse = |problem| ObservationError::Table { file: name.to_owned(), problem };
-        let table = tables::Table::with_heading(Grid::read(text)).map_err(refuse)?;
+        let table = tables::Table::read_or_empty(text).map_err(refuse)?;
         Ok(Self { name: name.to_owned(), workload: workload.to_owned(), table })
     }
 

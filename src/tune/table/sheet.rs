@@ -1,7 +1,6 @@
 //! A table of runs whose columns have a meaning.
 
 use rustc_hash::FxHashSet;
-use serde::de::IgnoredAny;
 
 use super::super::TuneError;
 use super::meanings::{Meaning, Meant};
@@ -15,14 +14,6 @@ pub(super) struct Sheet {
 
 impl Sheet {
     pub(super) fn read(text: &str) -> Result<Self, TuneError> {
-        if matches!(text.trim_start().chars().next(), Some('{' | '['))
-            && serde_json::from_str::<IgnoredAny>(text).is_ok()
-        {
-            let reason = "this is JSON, and a table has a line of names and a line for each run, as \
-                          `threads,freq,seconds,joules` has: convert it, as with \
-                          `jq -r '[\"threads\", \"seconds\", \"joules\"], (.[] | [.threads, .seconds, .joules]) | @csv'`";
-            return Err(TuneError::Table { reason: reason.into() });
-        }
         let table = Table::read(text)?;
         let is_number = |heading: &Heading| Number::read_plain(heading.text(), Marks::ENGLISH).is_some();
         if table.headings().iter().all(is_number) {

@@ -52,7 +52,7 @@ pub struct PredictArgs {
     pub kind: Kind,
 
     /// Largest number of events of the straight-line model.
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = crate::cli::model::most_events())]
     pub max_events: usize,
 
     /// Probability, in percent, with which a measurement is to lie in its interval.
