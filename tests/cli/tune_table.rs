@@ -88,7 +88,7 @@ fn too_few_runs_are_refused_with_the_number_needed() {
 }
 
 #[test]
-fn ties_and_repeats_do_no_harm() {
+fn ties_and_copies_do_no_harm() {
     let mut table = String::from("Cores;Time[s];Energy[Wh]\n");
     for cores in 1..=8 {
         for _ in 0..2 {
@@ -97,7 +97,7 @@ fn ties_and_repeats_do_no_harm() {
     }
     let (text, error, success) = tune(&table, &["--min-energy"]);
     assert!(success, "{error}");
-    assert!(text.contains("8 settings, 16 runs"), "{text}");
+    assert!(text.contains("8 settings, 8 runs") && error.contains("8 of 16 rows"), "{text}{error}");
     assert!(
         text.contains("that is the default setting: nothing to gain")
             || text.contains("cannot be told from none"),
@@ -141,6 +141,28 @@ fn the_next_runs_are_planned_where_the_model_knows_least() {
     for line in &lines[1..] {
         assert!(!twelve_runs().contains(line.trim_end_matches(',')), "{line} was run already");
     }
+}
+
+#[test]
+fn a_table_in_the_place_of_a_program_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("runs.csv"), twelve_runs()).expect("a file");
+    for name in ["runs.csv", "./runs.csv"] {
+        let mut tune = eprof();
+        let output = tune.args(["tune", "--threads", "1..4", name]).current_dir(folder.path()).output();
+        let (_, error, succeeded) = texts(&output.expect("eprof runs"));
+        assert!(!succeeded && error.contains(&format!("`eprof tune --runs-csv {name}`")), "{error}");
+    }
+}
+
+#[test]
+fn copies_of_rows_tell_nothing_of_errors() {
+    let runs = twelve_runs();
+    let twice = runs.clone() + runs.split_once('\n').expect("a heading").1;
+    let (once, _, _) = tune(&runs, &SPACE);
+    let (output, notes, succeeded) = tune(&twice, &SPACE);
+    assert!(succeeded && notes.contains("12 of 24 rows"), "{notes}");
+    assert_eq!(output, once);
 }
 
 #[test]

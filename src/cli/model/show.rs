@@ -134,6 +134,7 @@ pub fn print(out: &mut impl Write, model: &PowerModel, energy: Joules) -> io::Re
         writeln!(out, "proportions only; measured energy gives the scale")?;
     }
     let width = model.events.iter().map(|event| event.name.chars().count()).max().unwrap_or(0).max(8);
+    let roles = model.events.iter().map(|event| event.role_name().chars().count()).max().unwrap_or(0).max(9);
     for (kind, domain) in &model.domains {
         writeln!(out, "\n{kind}: static {}", domain.static_power)?;
         if let Some(quality) = domain.quality {
@@ -155,7 +156,7 @@ pub fn print(out: &mut impl Write, model: &PowerModel, energy: Joules) -> io::Re
         }
         writeln!(
             out,
-            "{:<9} {:<width$} {:>12} {:>12} {:>20}",
+            "{:<roles$} {:<width$} {:>12} {:>12} {:>20}",
             "role",
             "event",
             "joules each",
@@ -172,7 +173,7 @@ pub fn print(out: &mut impl Write, model: &PowerModel, energy: Joules) -> io::Re
                 model.period(*kind, index, energy).map_or("none".to_owned(), |period| period.to_string());
             writeln!(
                 out,
-                "{:<9} {:<width$} {cost:>12.4e} {error:>12} {period:>20}",
+                "{:<roles$} {:<width$} {cost:>12.4e} {error:>12} {period:>20}",
                 event.role_name(),
                 event.name
             )?;
