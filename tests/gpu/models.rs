@@ -140,11 +140,13 @@ fn counters_that_tell_little_do_no_harm() {
     }
 }
 
-/// The same with counts of 120 kinds of instruction: six times as many columns as applications.
+/// The same with counts of 120 kinds of instruction: six times as many columns as applications. 16.6 % is reached, twice what
+/// the utilisations alone give: one application, `eigenvalues`, is 86 % off. A build gave 13.8 % in which recipes were compared with
+/// columns that the left-out rows had helped to choose.
 #[test]
 fn v100_applications_with_more_columns_than_applications() {
     let file = "NV-DVFS-Benchmark/v100-dvfs-real.csv";
-    assert_large("V100, all columns", file, &roles("average_power", "benchmark"), 0.145);
+    assert_large("V100, all columns", file, &roles("average_power", "benchmark"), 0.17);
 }
 
 #[test]
