@@ -7,7 +7,6 @@ mod predict;
 mod show;
 mod validate;
 
-use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 
 use super::Outcome;
@@ -32,11 +31,6 @@ enum ModelVerb {
     Validate(validate::ValidateArgs),
     Predict(predict::PredictArgs),
     Show(show::ShowArgs),
-}
-
-/// How many events a model may have at most.
-fn most_events() -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(1..)
 }
 
 /// Runs the verb.

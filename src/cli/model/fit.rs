@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use eprof::hardware::{CoreKind, DomainKind, Role};
 use eprof::machine::Roots;
 use eprof::machine::cpuinfo::CpuIdentity;
@@ -44,7 +45,7 @@ pub struct FitArgs {
     observe: ObserveArgs,
 
     /// Largest number of events of the model.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = super::most_events())]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = most_events())]
     max_events: usize,
 
     /// Take all events instead of choosing.
@@ -317,6 +318,11 @@ fn print(out: &mut impl Write, fit: &Fit, left_out: Option<f64>, args: &FitArgs)
         )?;
     }
     Ok(())
+}
+
+/// How many events a model may have at most.
+pub(super) fn most_events() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 /// Reads `ROLE=COLUMN`.

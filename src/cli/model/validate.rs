@@ -38,7 +38,7 @@ pub struct ValidateArgs {
     protocol: Protocol,
 
     /// Largest number of events of the straight-line model.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = super::most_events())]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = super::fit::most_events())]
     max_events: usize,
 
     /// How the result is written.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use eprof::hardware::{DomainKind, Role};
 
-use crate::cli::model::fit::{domain, role};
+use crate::cli::model::fit::{domain, most_events, role};
 use crate::cli::model::observe::ObserveArgs;
 use crate::cli::table_options::level;
 
@@ -52,7 +52,7 @@ pub struct PredictArgs {
     pub kind: Kind,
 
     /// Largest number of events of the straight-line model.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = crate::cli::model::most_events())]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = most_events())]
     pub max_events: usize,
 
     /// Probability, in percent, with which a measurement is to lie in its interval.
