@@ -381,3 +381,40 @@ fn a_model_is_fitted_validated_and_predicts() {
     let text = refused(&gpu(&["model", "fit", "--target", "volts"], &csv));
     assert!(text.contains("there is no column `volts`"), "{text}");
 }
+
+/// Standard output that nobody reads any more, as behind `| head -0`.
+fn unread() -> std::process::Stdio {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    writer.into()
+}
+
+#[test]
+fn files_are_written_though_nobody_reads_what_is_printed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
+    let (counters_csv, trace) = (path("counters.csv"), path("trace.csv"));
+    std::fs::write(&counters_csv, counters()).expect("written");
+    let sensor = Sensor { follows: Follows::Rc(0.2), refresh: 0.015, ..volta(7) };
+    std::fs::write(&trace, as_nvidia_smi(&sensor.poll(&LOAD, END, None))).expect("written");
+    let columns = ["--group", "kernel", "--duration", "time_s", "--methods", "published"];
+    let (model, figure) = (path("model.json"), path("figure.svg"));
+    let (rows, curve, found) = (path("rows.csv"), path("curve.csv"), path("sensor.json"));
+    let fit = ["model", "fit", &counters_csv, "--save", &model, "--figure", &figure];
+    let validate = ["model", "validate", &counters_csv, "--output", &rows];
+    let verbs: [(Vec<&str>, &[&String]); 4] = [
+        ([&fit[..], &columns].concat(), &[&model, &figure]),
+        ([&validate[..], &columns].concat(), &[&rows]),
+        (vec!["correct", &trace, "--output", &curve], &[&curve]),
+        (vec!["calibrate", &trace, "--save", &found], &[&found]),
+    ];
+    for (arguments, files) in verbs {
+        let program = env!("CARGO_BIN_EXE_eprof");
+        let ended = Command::new(program).arg("gpu").args(&arguments).stdout(unread()).status();
+        assert!(ended.expect("runs").success(), "{arguments:?}");
+        for file in files {
+            let length = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+            assert!(length > 50, "{arguments:?}: {file} has {length} bytes");
+        }
+    }
+}

@@ -74,13 +74,14 @@ pub fn run(args: &CorrectArgs) -> Outcome {
         _ => corrected.curve(),
     };
     let (report, curve) = Report::new(args, &inputs, &model, &corrected, curve)?;
+    // Before anything is printed: whoever reads that may leave (`| head`), and the file is to be there all the same.
+    if let Some(path) = &args.output {
+        write_curve(path, &curve)?;
+    }
     let mut out = letters::stdout_for(args.format == Format::Table);
     match args.format {
         Format::Table => report.print(&mut out)?,
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?,
-    }
-    if let Some(path) = &args.output {
-        write_curve(path, &curve)?;
     }
     Ok(ExitCode::SUCCESS)
 }
