@@ -19,6 +19,7 @@ use super::super::new_file::keep_inputs_from;
 use super::super::output;
 use super::doubt::{AboveIdle, Doubt, Knowing};
 use super::inputs::{Inputs, NamedSensor, TraceArgs, describe, parse_sensor};
+use super::switch_notes;
 use crate::cli::Outcome;
 
 /// Correct the power trace of a lagging GPU sensor and print the energy of each burst of load.
@@ -178,6 +179,7 @@ impl Report {
             None => Knowing::WhenItSwitches,
         };
         let curve = known.as_ref().map_or(curve, |known| known.curve.clone());
+        notes.extend(switch_notes::of(&curve, &inputs.switches));
         let doubt = Doubt { corrected, curve: &curve, idle, gain_error: model.gain_error, knowing };
         let raw = inputs.trace.as_polled();
         let of = |start: Timestamp, end: Timestamp| {
