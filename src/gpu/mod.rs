@@ -9,6 +9,7 @@ pub mod correct;
 pub mod curve;
 pub mod edges;
 pub mod energy_error;
+pub mod explained;
 pub mod infer;
 pub mod instructions;
 mod kernel_watts;

@@ -14,12 +14,12 @@ fn describe(of: &Contradiction, count: usize) -> String {
     let (found, load, rest) = (number(of.found), number(of.load), number(of.rest));
     match of.place {
         Place::RestAfterLast => format!(
-            "--steps has {count} times, of which the last would switch the load on, but after it the GPU drew {found}, as at rest \
+            "--steps has {count} different times, of which the last would switch the load on, but after it the GPU drew {found}, as at rest \
              ({rest}) and not as at work ({load}): what follows it is as the readings say. If that time is only the \
              program's end, take it out of the file"
         ),
         Place::LoadAfterLast => format!(
-            "--steps has {count} times, of which the last would switch the load off, but after it the GPU drew {found}, as at work \
+            "--steps has {count} different times, of which the last would switch the load off, but after it the GPU drew {found}, as at work \
              ({load}) and not as at rest ({rest}): what follows it is as the readings say. A time may be missing in the \
              file, or one too many"
         ),
@@ -57,7 +57,8 @@ mod tests {
             assert!(said.contains("--steps") && said.contains("175.0 W") && said.contains(repair), "{said}");
         }
         assert!(
-            said(Place::RestAfterLast).contains("153 times") && said(Place::RestAfterLast).contains("61.0 W")
+            said(Place::RestAfterLast).contains("153 different times")
+                && said(Place::RestAfterLast).contains("61.0 W")
         );
     }
 }
