@@ -96,6 +96,7 @@ impl Fitted {
             writeln!(out, "dropped {name}: {why}")?;
         }
         print_nested(table, self.validation.as_ref(), args.quick, out)?;
+        self.print_why_errors_differ(out)?;
         if let Some(linear) = &self.linear {
             let (unit, recipe) = (unit_of(linear), describe(&linear.recipe));
             writeln!(out, "\ncoefficients, {unit} per standard deviation ({recipe})")?;
@@ -108,6 +109,20 @@ impl Fitted {
             writeln!(out, "\nwritten to {}", path.display())?;
         }
         Ok(())
+    }
+
+    /// One recipe may have one error in the list and another below it.
+    fn print_why_errors_differ(&self, out: &mut impl Write) -> io::Result<()> {
+        let percent = |error: f64| format!("{:.2}", 100.0 * error);
+        match &self.validation {
+            Some(found) if percent(found.mean_error) != percent(self.ranking.error) => writeln!(
+                out,
+                "(the list above only compares recipes: the choice knew all groups, more than 24 were put together otherwise, \
+                 and estimates went as far astray as they liked, where a model's own end at half of the least power and at \
+                 twice the most)"
+            ),
+            _ => Ok(()),
+        }
     }
 
     fn print_ranking(&self, out: &mut impl Write) -> io::Result<()> {

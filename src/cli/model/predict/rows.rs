@@ -29,8 +29,8 @@ pub fn print_rows(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<(
     if predicted.iter().any(|row| row.is_beyond) {
         writeln!(
             out,
-            "\nbeyond the data: an event is rarer or more frequent than in all that was measured, and no interval \
-             follows from measurements for that"
+            "\nbeyond the data: an event is rarer or more frequent than in all that was measured, and no measurement tells \
+             how far off the model is there: low and high are by the errors within the data, and may not hold"
         )?;
     }
     Ok(())
@@ -52,4 +52,28 @@ pub fn print_csv(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<()
         writeln!(out, "\"{workload}\",{:.4},{low},{high},{}", row.watts, row.is_beyond)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An interval stands beside such a row: what is said below the table must not deny it.
+    #[test]
+    fn of_rows_beyond_the_data_it_is_said_what_their_interval_is_by() {
+        let row =
+            |is_beyond| Predicted { workload: "a", watts: 66.0, interval: Some((60.0, 70.0)), is_beyond };
+        let text = |rows: &[Predicted]| {
+            let mut out = Vec::new();
+            print_rows(&mut out, rows).expect("written");
+            String::from_utf8(out).expect("text")
+        };
+        let said = text(&[row(true)]);
+        assert!(
+            said.contains("60.00") && said.contains("low and high are by the errors within the data"),
+            "{said}"
+        );
+        assert!(!said.contains("no interval"), "{said}");
+        assert!(!text(&[row(false)]).contains("beyond"));
+    }
 }
