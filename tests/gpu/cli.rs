@@ -418,3 +418,60 @@ fn files_are_written_though_nobody_reads_what_is_printed() {
         }
     }
 }
+
+/// One recipe may have one error in the list of recipes and another of groups left out: it is said why.
+#[test]
+fn two_errors_of_one_recipe_are_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let csv = folder.path().join("counters.csv");
+    let fit = |text: &str| {
+        std::fs::write(&csv, text).expect("written");
+        let options = ["--group", "kernel", "--duration", "time_s", "--methods", "published"];
+        said(&gpu(&[&["model", "fit"][..], &options].concat(), &csv))
+    };
+    let exact = fit(&counters());
+    assert!(!exact.contains("the list above only compares"), "{exact}");
+    // One kernel far beyond the others, of which a straight line says nothing that a GPU draws.
+    let far = counters() + "far,1,1e11,0,200\n";
+    let found = fit(&far);
+    let number =
+        |line: Option<&str>| line.and_then(|line| line.split(' ').find_map(|word| word.parse::<f64>().ok()));
+    let listed = number(found.lines().find(|line| line.contains("least squares")));
+    let nested = number(found.lines().find(|line| line.starts_with("mean error")));
+    assert!(listed.expect("an error") > nested.expect("an error"), "{found}");
+    assert!(found.contains("the list above only compares recipes"), "{found}");
+}
+
+#[test]
+fn refusals_say_what_repairs_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let csv = folder.path().join("trace.csv");
+    std::fs::write(&csv, as_nvidia_smi(&volta(5).poll(&LOAD, END, None))).expect("written");
+    for watts in ["nan", "inf", "-inf", "much"] {
+        let threshold = format!("--threshold={watts}");
+        assert!(refused(&gpu(&["correct", &threshold], &csv)).contains("no number of watts"), "{watts}");
+    }
+    assert!(said(&gpu(&["correct", "--threshold", "100"], &csv)).contains("above 100.0 W"));
+    let text = refused(&gpu(&["correct", "--gpu", "3"], &csv));
+    assert!(text.contains("no column that names GPUs") && text.contains("leave it out"), "{text}");
+    // Each GPU once, though there are two columns of each.
+    let rows = (0..40).map(|n| format!("{n},{},{n},{n}\n", n % 2)).collect::<String>();
+    std::fs::write(&csv, format!("time_s,index,power.draw [W],power.draw.average [W]\n{rows}"))
+        .expect("written");
+    assert!(refused(&gpu(&["correct", "--gpu", "3"], &csv)).contains("it has: 0, 1\n"));
+    assert!(refused(&gpu(&["correct"], &csv)).contains("choose one with --gpu (0, 1)"));
+    // Nothing is switched in it.
+    let steady: String = (0..200).map(|n| format!("{},{}\n", f64::from(n) * 0.05, 60 + n % 2)).collect();
+    std::fs::write(&csv, format!("time_s,power_w\n{steady}")).expect("written");
+    let text = refused(&gpu(&["correct"], &csv));
+    assert!(text.contains("--sensor, or give the times") && text.contains("(--steps)"), "{text}");
+    let sensor = folder.path().join("sensor.json");
+    for (gain, window) in [("0", "100"), ("-1", "100"), ("1", "0")] {
+        let kind = format!("{{\"boxcar\":{{\"window\":{window}}}}}");
+        let json =
+            format!("{{\"kind\":{kind},\"refresh\":null,\"gain\":{gain},\"offset\":0,\"active_idle\":null}}");
+        std::fs::write(&sensor, json).expect("written");
+        let options = ["correct", "--sensor", sensor.to_str().expect("a path")];
+        assert!(refused(&gpu(&options, &csv)).contains("no sensor in the file: its"), "{gain} {window}");
+    }
+}

@@ -176,3 +176,17 @@ fn joules_below_idle_are_told() {
     assert!(notes("100").contains("1 of 2 bursts drew less than the idle level"), "{}", notes("100"));
     assert!(!notes("60").contains("idle level"), "{}", notes("60"));
 }
+
+/// An RTX 3090 whose list of times ends with the program's end, too: its window is told by what lies before that.
+#[test]
+fn a_windows_switching_times_may_end_with_the_program() {
+    let file = |kind: &str| published(&format!("gpu-power-benchmark/rtx3090-step.{kind}.csv"));
+    let (Some(trace), Some(steps)) = (file("nvsmi"), file("load-steps")) else { return };
+    let found = report(&correct(&trace, &steps, &[]));
+    let notes = found["notes"].to_string();
+    assert!(
+        notes.contains("the switching times tell the sensor") && notes.contains("3 different times"),
+        "{notes}"
+    );
+    assert!(!notes.contains("half of that is assumed"), "{notes}");
+}

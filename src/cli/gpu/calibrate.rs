@@ -181,7 +181,7 @@ fn from_reference(inputs: &Inputs, out: &mut impl Write) -> anyhow::Result<Senso
         Some(meter) => infer::fit_to_reference(&inputs.trace, meter, true).context("with the meter's log")?,
         None => {
             let span = inputs.trace.span().context("an empty trace")?;
-            let load = infer::load_curve(&inputs.switches, span);
+            let load = infer::known_load_curve(&inputs.switches, span);
             infer::fit_to_reference(&inputs.trace, &load, false).context("with the switching times")?
         }
     };

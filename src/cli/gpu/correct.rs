@@ -18,7 +18,7 @@ use super::super::letters;
 use super::super::new_file::keep_inputs_from;
 use super::super::output;
 use super::doubt::{AboveIdle, Doubt, Knowing};
-use super::inputs::{Inputs, NamedSensor, TraceArgs, describe, parse_sensor};
+use super::inputs::{Inputs, NamedSensor, TraceArgs, describe, parse_sensor, parse_watts};
 use super::switch_notes;
 use crate::cli::Outcome;
 
@@ -42,7 +42,7 @@ pub struct CorrectArgs {
     #[arg(long)]
     as_published: bool,
     /// Power above which the GPU counts as working, in watts; found from the active idle level otherwise.
-    #[arg(long, value_name = "WATTS")]
+    #[arg(long, value_name = "WATTS", value_parser = parse_watts)]
     threshold: Option<f64>,
     /// Write the corrected power over time as CSV.
     #[arg(long, value_name = "CSV")]
