@@ -76,7 +76,7 @@ fn unexplained(
     let off = stretches::misfit(times, watts, found, constant.as_secs_f64());
     let share = off / (high - low).max(1e-9);
     let is_off = share > WORST_RESIDUAL && off > BEYOND_NOISE * noise.as_watts();
-    is_off.then(|| Unexplained { constant, percent: 100.0 * share, limit: 100.0 * WORST_RESIDUAL })
+    is_off.then_some(Unexplained { constant, percent: 100.0 * share, limit: 100.0 * WORST_RESIDUAL })
 }
 
 #[cfg(test)]
