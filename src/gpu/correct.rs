@@ -5,9 +5,9 @@ use thiserror::Error;
 use super::curve::{PowerCurve, Segment};
 use super::edges;
 use super::energy_error::EnergyDoubt;
+use super::explained::{Unexplained, reading_noise, steady};
 use super::refresh::{self, Refresh, RefreshPeriod};
 use super::sensor::{SensorKind, SensorModel};
-use super::stretches::{self, Course, Stretch};
 use super::trace::PowerTrace;
 use super::unseen::Unseen;
 use crate::numerics::robust::jitter;
@@ -51,6 +51,8 @@ pub struct Corrected {
     pub doubt: EnergyDoubt,
     /// What no window and no poll saw.
     pub unseen: Unseen,
+    /// Why the readings cannot be those of the capacitor that they are taken for.
+    pub unexplained: Option<Unexplained>,
 }
 
 impl Corrected {
@@ -109,12 +111,13 @@ pub fn correct(trace: &PowerTrace, model: &SensorModel) -> Result<Corrected, Cor
         segment.power = model.scaled(segment.power);
     }
     let noise = noise(&segments);
-    let (levels, of_readings) = match model.kind {
+    let (levels, of_readings, unexplained) = match model.kind {
         SensorKind::Rc { time_constant } => {
             let of_readings = reading_noise(&refreshes);
-            (steady(&refreshes, time_constant, of_readings, model), of_readings)
+            let (levels, unexplained) = steady(&refreshes, time_constant, of_readings, model);
+            (levels, of_readings, unexplained)
         }
-        _ => (Vec::new(), noise),
+        _ => (Vec::new(), noise, None),
     };
     if smear > Nanoseconds::ZERO {
         segments = edges::sharpen(&segments, smear, noise);
@@ -129,7 +132,18 @@ pub fn correct(trace: &PowerTrace, model: &SensorModel) -> Result<Corrected, Cor
     };
     let doubt = EnergyDoubt::of(model, &refreshes, period);
     let unseen = Unseen::of(model, trace, &refresh, &segments);
-    Ok(Corrected { segments, levels, level_noise, refresh, noise, resolution, observed, doubt, unseen })
+    Ok(Corrected {
+        segments,
+        levels,
+        level_noise,
+        refresh,
+        noise,
+        resolution,
+        observed,
+        doubt,
+        unseen,
+        unexplained,
+    })
 }
 
 /// The paper's own four steps: repeats dropped, `P = s + C (s[i+1] - s[i-1]) / (t[i+1] - t[i-1])`, and
@@ -179,36 +193,6 @@ fn uncharge(refreshes: &[Refresh], time_constant: Nanoseconds) -> Vec<Segment> {
             Segment { start, end, power: (pair[1].power - pair[0].power * kept) / (1.0 - kept) }
         })
         .collect()
-}
-
-fn reading_noise(refreshes: &[Refresh]) -> Watts {
-    let watts: Vec<f64> = refreshes.iter().map(|refresh| refresh.power.as_watts()).collect();
-    Watts::from_watts(stretches::reading_noise(&watts))
-}
-
-/// Stretches of steady power, from switch to switch.
-fn steady(
-    refreshes: &[Refresh],
-    time_constant: Nanoseconds,
-    noise: Watts,
-    model: &SensorModel,
-) -> Vec<Segment> {
-    let (Some(first), Some(last)) = (refreshes.first(), refreshes.last()) else { return Vec::new() };
-    let constant = time_constant.as_secs_f64();
-    let times: Vec<f64> =
-        refreshes.iter().map(|refresh| refresh.time().since(first.time()).as_secs_f64()).collect();
-    let watts: Vec<f64> = refreshes.iter().map(|refresh| refresh.power.as_watts()).collect();
-    let found = stretches::cut(&times, &watts, Course::Exponential(constant), noise.as_watts()).stretches;
-    let mut edges = vec![first.time()];
-    let switches = stretches::switches(&times, &found, constant);
-    edges.extend(switches.into_iter().map(|at| first.time() + Nanoseconds::from_secs_f64(at)));
-    edges.push(last.time());
-    let segment = |(edge, stretch): (&[Timestamp], &Stretch)| Segment {
-        start: edge[0],
-        end: edge[1],
-        power: model.scaled(Watts::from_watts(stretch.level)),
-    };
-    edges.windows(2).zip(&found).map(segment).filter(|segment| segment.end > segment.start).collect()
 }
 
 /// Each refresh stands for the time around the middle of its window, up to half way to its neighbours, but for what lies

@@ -3,12 +3,13 @@
 use super::correct::Corrected;
 use super::curve::{PowerCurve, Segment};
 use super::infer::{KnownLevels, ReferenceError};
+use super::outside::Outside;
 use super::own_readings::OwnReadings;
 use super::phases::IdleLevel;
 use super::refresh;
 use super::sensor::{Delay, SensorKind, SensorModel};
 use super::trace::PowerTrace;
-use crate::units::{Joules, Timestamp, Watts};
+use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 /// How a load shows in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,9 @@ pub struct KnownSteps {
     levels: KnownLevels,
     own: Option<OwnReadings>,
     as_read: Option<AsRead>,
+    /// The first switch and the last, and the time that one reading stands for outside of them.
+    loaded: (Timestamp, Timestamp),
+    period: Nanoseconds,
 }
 
 /// What is left as it was read from the first switch to the last.
@@ -91,6 +95,7 @@ impl KnownSteps {
         let (rest, std_error) = levels.rest();
         let idle = IdleLevel { power: model.scaled(rest), std_error: std_error * model.gain.abs() };
         let is_window = !matches!(model.kind, SensorKind::Rc { .. });
+        let (loaded, period) = (loaded(switches, span), corrected.refresh.period);
         let own = is_window.then(|| OwnReadings::of(&refreshes, &levels, switches, span, model)).flatten();
         if let Some(own) = own {
             let curve = PowerCurve::from_segments(&own.segments);
@@ -104,20 +109,27 @@ impl KnownSteps {
                 levels,
                 own: Some(own),
                 as_read: None,
+                loaded,
+                period,
             });
         }
         let (contrast, error) = levels.contrast();
         let is_mixed = contrast <= Watts::ZERO || error.as_watts() > WORST_CONTRAST * contrast.as_watts();
         let as_read = AsRead::of(trace, &levels, switches).filter(|_| is_mixed);
-        let segments = match is_mixed {
+        let between = match is_mixed {
             true => mixture(&levels, switches, span, as_read.map(|read| read.power)),
             false => staircase(&levels, switches, span),
         };
-        let segments: Vec<Segment> =
-            segments.into_iter().map(|of| Segment { power: model.scaled(of.power), ..of }).collect();
+        let between = between.into_iter().map(|of| Segment { power: model.scaled(of.power), ..of });
+        let outside = Outside::of(&refreshes, corrected, &levels, model);
+        let behind = if switches.len().is_multiple_of(2) { rest } else { levels.high().0 };
+        let mut segments = outside.before(span.0, loaded.0, rest);
+        segments.extend(between);
+        segments.extend(outside.after(loaded.1, span.1, behind));
         let shown = if is_mixed { Shown::Mixed { is_as_read: as_read.is_some() } } else { Shown::Together };
         let curve = PowerCurve::from_segments(&segments);
-        Ok(Self { shown, curve, idle: Some(idle), model: *model, levels, own: None, as_read })
+        let idle = Some(idle);
+        Ok(Self { shown, curve, idle, model: *model, levels, own: None, as_read, loaded, period })
     }
 
     /// What lies between a window's end and its answer.
@@ -129,11 +141,34 @@ impl KnownSteps {
     pub fn std_error(&self, start: Timestamp, end: Timestamp) -> Joules {
         let seen = match &self.own {
             Some(own) => own.std_error(start, end),
-            None => self.beside_read(self.levels.energy(start, end).1, start, end),
+            None => {
+                let (from, until) = self.within(start, end);
+                let between = self.beside_read(self.levels.energy(from, until).1, start, end);
+                hypot(between, self.error_outside(start, end))
+            }
         };
         let by_gain = self.model.gain_error * self.curve.energy(start, end).as_joules();
         let by_offset = self.model.offset_error.as_watts() * end.since(start).as_secs_f64();
         Joules::from_joules(seen.as_joules().hypot(by_gain.hypot(by_offset)))
+    }
+
+    /// What lies between the first switch and the last.
+    fn within(&self, start: Timestamp, end: Timestamp) -> (Timestamp, Timestamp) {
+        let (first, last) = self.loaded;
+        (start.clamp(first, last), end.clamp(first, last))
+    }
+
+    fn outside(&self, start: Timestamp, end: Timestamp) -> Nanoseconds {
+        let (from, until) = self.within(start, end);
+        let between = until.since(from).as_nanos();
+        Nanoseconds::from_nanos(end.since(start).as_nanos().saturating_sub(between))
+    }
+
+    /// The error of what lies outside of that, where each reading stands for its own time.
+    fn error_outside(&self, start: Timestamp, end: Timestamp) -> Joules {
+        let readings = self.outside(start, end).as_secs_f64() / self.period.as_secs_f64();
+        let of_one = self.levels.residual * self.model.gain.abs() * self.period;
+        of_one * readings.sqrt()
     }
 
     /// The error of what readings tell, with what is taken in its place.
@@ -149,7 +184,12 @@ impl KnownSteps {
         let energy = self.curve.energy(start, end) - idle.power * duration;
         let (by_chance, by_level) = match &self.own {
             Some(own) => (own.std_error(start, end), idle.std_error * duration),
-            None => (self.beside_read(self.levels.above_rest(start, end).1, start, end), Joules::ZERO),
+            None => {
+                let (from, until) = self.within(start, end);
+                let between = self.beside_read(self.levels.above_rest(from, until).1, start, end);
+                let by_level = idle.std_error * self.outside(start, end);
+                (hypot(between, self.error_outside(start, end)), by_level)
+            }
         };
         let by_gain = Joules::from_joules(self.model.gain_error * energy.as_joules());
         Some(AboveRest { energy, by_chance, by_level, by_gain })
@@ -169,47 +209,45 @@ pub struct AboveRest {
     pub by_gain: Joules,
 }
 
-/// From switch to switch, between two times.
-fn stretches(switches: &[Timestamp], (first, last): (Timestamp, Timestamp)) -> Vec<(Timestamp, Timestamp)> {
-    let edges: Vec<Timestamp> = std::iter::once(first)
-        .chain(switches.iter().map(|at| (*at).clamp(first, last)))
-        .chain([last])
-        .collect();
-    edges.windows(2).map(|pair| (pair[0], pair[1])).collect()
+fn hypot(a: Joules, b: Joules) -> Joules {
+    Joules::from_joules(a.as_joules().hypot(b.as_joules()))
 }
 
-fn staircase(levels: &KnownLevels, switches: &[Timestamp], span: (Timestamp, Timestamp)) -> Vec<Segment> {
-    let all = stretches(switches, span);
-    let last = all.len() - 1;
-    let power = |at: usize| match at {
-        0 => levels.rest().0,
-        at if at % 2 == 1 => levels.high().0,
-        at if at == last => levels.rest().0,
-        _ => levels.low().0,
+/// From the first switch to the last, as far as that lies in the trace.
+fn loaded(switches: &[Timestamp], (first, last): (Timestamp, Timestamp)) -> (Timestamp, Timestamp) {
+    let within = |at: Option<&Timestamp>, otherwise| at.map_or(otherwise, |at| (*at).clamp(first, last));
+    (within(switches.first(), first), within(switches.last(), last))
+}
+
+/// From switch to switch.
+fn staircase(
+    levels: &KnownLevels,
+    switches: &[Timestamp],
+    (first, last): (Timestamp, Timestamp),
+) -> Vec<Segment> {
+    let power = |at: usize| if at.is_multiple_of(2) { levels.high().0 } else { levels.low().0 };
+    let within = |at: Timestamp| at.clamp(first, last);
+    let segment = |(at, pair): (usize, &[Timestamp])| Segment {
+        start: within(pair[0]),
+        end: within(pair[1]),
+        power: power(at),
     };
-    let segment =
-        |(at, (start, end)): (usize, (Timestamp, Timestamp))| Segment { start, end, power: power(at) };
-    all.into_iter().enumerate().map(segment).filter(|of| of.end > of.start).collect()
+    switches.windows(2).enumerate().map(segment).filter(|of| of.end > of.start).collect()
 }
 
 /// Load and the rests between at their mean, or at what was read.
 fn mixture(
     levels: &KnownLevels,
     switches: &[Timestamp],
-    (first, last): (Timestamp, Timestamp),
+    span: (Timestamp, Timestamp),
     read: Option<Watts>,
 ) -> Vec<Segment> {
-    let from = switches.first().map_or(first, |at| (*at).clamp(first, last));
-    let until = switches.last().map_or(last, |at| (*at).clamp(first, last));
-    let segment = |start: Timestamp, end: Timestamp| Segment {
-        start,
-        end,
-        power: if end > start { levels.energy(start, end).0 / end.since(start) } else { Watts::ZERO },
-    };
-    let between = segment(from, until);
-    let between = Segment { power: read.unwrap_or(between.power), ..between };
-    let all = [segment(first, from), between, segment(until, last)];
-    all.into_iter().filter(|of| of.end > of.start).collect()
+    let (start, end) = loaded(switches, span);
+    if end <= start {
+        return Vec::new();
+    }
+    let power = read.unwrap_or_else(|| levels.energy(start, end).0 / end.since(start));
+    vec![Segment { start, end, power }]
 }
 
 #[cfg(test)]

@@ -146,3 +146,40 @@ fn times_that_the_sensor_does_not_follow_are_refused() {
     let refused = KnownSteps::of(&trace, &corrected, &far, &window(25)).expect_err("another run");
     assert_eq!(refused, ReferenceError::Unseen);
 }
+
+/// Power before and after a load is what was read there, whatever the number of times would have: the last may only be the end
+/// of the program, or the load may go on.
+#[test]
+fn before_and_after_the_switches_power_is_as_it_was_read() {
+    for (burst, millis) in [(0.05, 25), (0.03, 100), (0.05, 1000)] {
+        let (trace, switches, truth) = recorded(burst, millis as f64 / 1e3, 0.037);
+        let less = |by: usize| switches[..switches.len() - by].to_vec();
+        // The program's end, a rest after the load's; the load's end left out; and all of the last load.
+        let end = switches[switches.len() - 1] + Nanoseconds::from_secs_f64(burst);
+        let lists = [switches.clone(), [&switches[..], &[end]].concat(), less(1), less(2)];
+        for times in &lists {
+            let found = known(&trace, times, &window(millis));
+            // Where the window looked at nothing but rest.
+            let last = at(6.0) + Nanoseconds::from_millis(millis + 200);
+            for (from, until) in [(at(0.3), at(1.9)), (last, at(8.2))] {
+                let mean = found.curve.mean(from, until).expect("within").as_watts();
+                assert!((mean - REST).abs() < 1.0, "{burst} s, {millis} ms, {} times: {mean} W", times.len());
+            }
+            // From end to end nothing is lost or made: what windows leave unseen is what loads of one level differ by.
+            let (first, last) = truth_span(&found.curve);
+            let (energy, expected) = (found.curve.energy(first, last), truth.energy(first, last));
+            assert!(
+                (energy / expected - 1.0).abs() < 0.03,
+                "{burst} s, {millis} ms, {} times: {energy} of {expected}",
+                times.len()
+            );
+            let error = found.std_error(first, last);
+            assert!(error.as_joules() > 0.0 && error / expected < 0.05, "{error}");
+        }
+    }
+}
+
+fn truth_span(curve: &PowerCurve) -> (Timestamp, Timestamp) {
+    let (first, last) = curve.span().expect("a curve");
+    (first.max(at(-4.0)), last.min(at(8.9)))
+}

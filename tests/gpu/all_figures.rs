@@ -143,8 +143,19 @@ fn model(follows: Follows) -> SensorModel {
 
 /// Mean power of each tenth of a second, and the steady levels.
 fn describe(corrected: &Corrected) -> String {
-    let Corrected { level_noise, refresh, noise, resolution, observed, segments, levels, doubt, unseen: _ } =
-        corrected;
+    let Corrected {
+        level_noise,
+        refresh,
+        noise,
+        resolution,
+        observed,
+        segments,
+        levels,
+        doubt,
+        unseen: _,
+        unexplained,
+    } = corrected;
+    assert_eq!(*unexplained, None);
     let mut text = format!(
         "  {} {} {} {} {observed}; {} segments, {} levels\n",
         level_noise.as_watts(),

@@ -381,3 +381,97 @@ fn a_model_is_fitted_validated_and_predicts() {
     let text = refused(&gpu(&["model", "fit", "--target", "volts"], &csv));
     assert!(text.contains("there is no column `volts`"), "{text}");
 }
+
+/// Standard output that nobody reads any more, as behind `| head -0`.
+fn unread() -> std::process::Stdio {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    writer.into()
+}
+
+#[test]
+fn files_are_written_though_nobody_reads_what_is_printed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
+    let (counters_csv, trace) = (path("counters.csv"), path("trace.csv"));
+    std::fs::write(&counters_csv, counters()).expect("written");
+    let sensor = Sensor { follows: Follows::Rc(0.2), refresh: 0.015, ..volta(7) };
+    std::fs::write(&trace, as_nvidia_smi(&sensor.poll(&LOAD, END, None))).expect("written");
+    let columns = ["--group", "kernel", "--duration", "time_s", "--methods", "published"];
+    let (model, figure) = (path("model.json"), path("figure.svg"));
+    let (rows, curve, found) = (path("rows.csv"), path("curve.csv"), path("sensor.json"));
+    let fit = ["model", "fit", &counters_csv, "--save", &model, "--figure", &figure];
+    let validate = ["model", "validate", &counters_csv, "--output", &rows];
+    let verbs: [(Vec<&str>, &[&String]); 4] = [
+        ([&fit[..], &columns].concat(), &[&model, &figure]),
+        ([&validate[..], &columns].concat(), &[&rows]),
+        (vec!["correct", &trace, "--output", &curve], &[&curve]),
+        (vec!["calibrate", &trace, "--save", &found], &[&found]),
+    ];
+    for (arguments, files) in verbs {
+        let program = env!("CARGO_BIN_EXE_eprof");
+        let ended = Command::new(program).arg("gpu").args(&arguments).stdout(unread()).status();
+        assert!(ended.expect("runs").success(), "{arguments:?}");
+        for file in files {
+            let length = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+            assert!(length > 50, "{arguments:?}: {file} has {length} bytes");
+        }
+    }
+}
+
+/// One recipe may have one error in the list of recipes and another of groups left out: it is said why.
+#[test]
+fn two_errors_of_one_recipe_are_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let csv = folder.path().join("counters.csv");
+    let fit = |text: &str| {
+        std::fs::write(&csv, text).expect("written");
+        let options = ["--group", "kernel", "--duration", "time_s", "--methods", "published"];
+        said(&gpu(&[&["model", "fit"][..], &options].concat(), &csv))
+    };
+    let exact = fit(&counters());
+    assert!(!exact.contains("the list above only compares"), "{exact}");
+    // One kernel far beyond the others, of which a straight line says nothing that a GPU draws.
+    let far = counters() + "far,1,1e11,0,200\n";
+    let found = fit(&far);
+    let number =
+        |line: Option<&str>| line.and_then(|line| line.split(' ').find_map(|word| word.parse::<f64>().ok()));
+    let listed = number(found.lines().find(|line| line.contains("least squares")));
+    let nested = number(found.lines().find(|line| line.starts_with("mean error")));
+    assert!(listed.expect("an error") > nested.expect("an error"), "{found}");
+    assert!(found.contains("the list above only compares recipes"), "{found}");
+}
+
+#[test]
+fn refusals_say_what_repairs_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let csv = folder.path().join("trace.csv");
+    std::fs::write(&csv, as_nvidia_smi(&volta(5).poll(&LOAD, END, None))).expect("written");
+    for watts in ["nan", "inf", "-inf", "much"] {
+        let threshold = format!("--threshold={watts}");
+        assert!(refused(&gpu(&["correct", &threshold], &csv)).contains("no number of watts"), "{watts}");
+    }
+    assert!(said(&gpu(&["correct", "--threshold", "100"], &csv)).contains("above 100.0 W"));
+    let text = refused(&gpu(&["correct", "--gpu", "3"], &csv));
+    assert!(text.contains("no column that names GPUs") && text.contains("leave it out"), "{text}");
+    // Each GPU once, though there are two columns of each.
+    let rows = (0..40).map(|n| format!("{n},{},{n},{n}\n", n % 2)).collect::<String>();
+    std::fs::write(&csv, format!("time_s,index,power.draw [W],power.draw.average [W]\n{rows}"))
+        .expect("written");
+    assert!(refused(&gpu(&["correct", "--gpu", "3"], &csv)).contains("it has: 0, 1\n"));
+    assert!(refused(&gpu(&["correct"], &csv)).contains("choose one with --gpu (0, 1)"));
+    // Nothing is switched in it.
+    let steady: String = (0..200).map(|n| format!("{},{}\n", f64::from(n) * 0.05, 60 + n % 2)).collect();
+    std::fs::write(&csv, format!("time_s,power_w\n{steady}")).expect("written");
+    let text = refused(&gpu(&["correct"], &csv));
+    assert!(text.contains("--sensor, or give the times") && text.contains("(--steps)"), "{text}");
+    let sensor = folder.path().join("sensor.json");
+    for (gain, window) in [("0", "100"), ("-1", "100"), ("1", "0")] {
+        let kind = format!("{{\"boxcar\":{{\"window\":{window}}}}}");
+        let json =
+            format!("{{\"kind\":{kind},\"refresh\":null,\"gain\":{gain},\"offset\":0,\"active_idle\":null}}");
+        std::fs::write(&sensor, json).expect("written");
+        let options = ["correct", "--sensor", sensor.to_str().expect("a path")];
+        assert!(refused(&gpu(&options, &csv)).contains("no sensor in the file: its"), "{gain} {window}");
+    }
+}

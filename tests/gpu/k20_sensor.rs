@@ -36,6 +36,7 @@ fn run(lengths: &[f64], pause: f64, seed: u64) -> PowerTrace {
 fn corrected_kernels(trace: &PowerTrace) -> Vec<Phase> {
     let model = SensorModel::k20();
     let corrected = correct(trace, &model).expect("a K20 trace");
+    assert_eq!(corrected.unexplained, None);
     let idle = phases::idle_level(&corrected.segments, corrected.noise, Nanoseconds::ZERO);
     let idle = idle.expect("a load that ends").power;
     assert!((idle.as_watts() - ACTIVE_IDLE).abs() < 1.0, "active idle found at {idle}");

@@ -18,6 +18,7 @@ mod ptx;
 mod rc_sensors;
 mod real_sensors;
 mod rights;
+mod switching_times;
 mod turns;
 
 eprof_testbed::harness!();

@@ -62,6 +62,7 @@ fn unsettled_sensors_are_calibrated_and_corrected() {
                 // The simulated board's gain is 1.
                 let model = SensorModel { gain_error: 0.0, ..found.model };
                 let corrected = correct(&trace, &model).expect("a trace with changes");
+                assert_eq!(corrected.unexplained, None, "{constant} s, {refresh} s");
                 let threshold = phases::work_threshold(
                     &corrected.levels,
                     found.model.active_idle.expect("as above"),

@@ -62,42 +62,48 @@ pub fn run(args: &CalibrateArgs) -> Outcome {
     if inputs.is_counter {
         bail!("{}: an energy counter has no lag, so there is nothing to calibrate", inputs.title);
     }
-    let mut out = letters::stdout();
-    writeln!(out, "{}: {} readings", inputs.title, inputs.trace.readings().len())?;
-    if inputs.skipped > 0 {
-        writeln!(out, "{} rows without a reading were skipped", inputs.skipped)?;
-    }
-    if let Some(period) = refresh::infer_period(&inputs.trace) {
-        writeln!(out, "{}", period_line(&period))?;
-    }
-    for note in &inputs.notes {
-        writeln!(out, "note: {note}")?;
-    }
-    let by_shape = infer::calibrate(&inputs.trace).context("the trace does not tell the sensor's kind");
-    // A capacitor shows in the steps themselves; of windows the switching times tell more.
-    let is_rc = |found: &Calibration| matches!(found.model.kind, SensorKind::Rc { .. });
-    let has_reference = inputs.meter.is_some() || !inputs.switches.is_empty();
-    let model = match by_shape {
-        Ok(found) if args.load && is_rc(&found) => {
-            print(&found, &mut out)?;
-            found.model
+    let mut text = Vec::new();
+    let found = args.find(&inputs, &mut text);
+    // Before anything is printed: whoever reads that may leave (`| head`), and the file is to be there all the same.
+    let saved = match (&found, &args.save) {
+        (Ok(model), Some(path)) => {
+            writeln!(text, "written to {}", path.display())?;
+            write_file(path, serde_json::to_string_pretty(model)? + "\n")
         }
-        _ if has_reference => from_reference(&inputs, &mut out)?,
-        found => {
-            let found = found?;
-            print(&found, &mut out)?;
-            found.model
-        }
+        _ => Ok(()),
     };
-    if let Some(path) = &args.save {
-        let json = serde_json::to_string_pretty(&model)?;
-        write_file(path, json + "\n")?;
-        writeln!(out, "written to {}", path.display())?;
+    if saved.is_ok() {
+        letters::stdout().write_all(&text)?;
     }
-    Ok(ExitCode::SUCCESS)
+    saved.and(found).map(|_| ExitCode::SUCCESS)
 }
 
 impl CalibrateArgs {
+    /// The sensor, and what is to be said of it.
+    fn find(&self, inputs: &Inputs, out: &mut impl Write) -> anyhow::Result<SensorModel> {
+        writeln!(out, "{}: {} readings", inputs.title, inputs.trace.readings().len())?;
+        if inputs.skipped > 0 {
+            writeln!(out, "{} rows without a reading were skipped", inputs.skipped)?;
+        }
+        if let Some(period) = refresh::infer_period(&inputs.trace) {
+            writeln!(out, "{}", period_line(&period))?;
+        }
+        for note in &inputs.notes {
+            writeln!(out, "note: {note}")?;
+        }
+        let by_shape = infer::calibrate(&inputs.trace).context("the trace does not tell the sensor's kind");
+        // A capacitor shows in the steps themselves; of windows the switching times tell more.
+        let is_rc = |found: &Calibration| matches!(found.model.kind, SensorKind::Rc { .. });
+        let has_reference = inputs.meter.is_some() || !inputs.switches.is_empty();
+        let found = match by_shape {
+            Ok(found) if self.load && is_rc(&found) => found,
+            _ if has_reference => return from_reference(inputs, out),
+            found => found?,
+        };
+        print(&found, out)?;
+        Ok(found.model)
+    }
+
     /// The trace of a load of eprof's own.
     fn loaded(&self) -> anyhow::Result<Inputs> {
         /// Keeps all parts of a multiprocessor busy, and every GPU has it.
@@ -175,7 +181,7 @@ fn from_reference(inputs: &Inputs, out: &mut impl Write) -> anyhow::Result<Senso
         Some(meter) => infer::fit_to_reference(&inputs.trace, meter, true).context("with the meter's log")?,
         None => {
             let span = inputs.trace.span().context("an empty trace")?;
-            let load = infer::load_curve(&inputs.switches, span);
+            let load = infer::known_load_curve(&inputs.switches, span);
             infer::fit_to_reference(&inputs.trace, &load, false).context("with the switching times")?
         }
     };

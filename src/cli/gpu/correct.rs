@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use eprof::gpu::correct::{Corrected, correct, correct_as_published};
 use eprof::gpu::curve::PowerCurve;
@@ -18,7 +18,8 @@ use super::super::letters;
 use super::super::new_file::keep_inputs_from;
 use super::super::output;
 use super::doubt::{AboveIdle, Doubt, Knowing};
-use super::inputs::{Inputs, NamedSensor, TraceArgs, describe, parse_sensor};
+use super::inputs::{Inputs, NamedSensor, TraceArgs, describe, parse_sensor, parse_watts};
+use super::switch_notes;
 use crate::cli::Outcome;
 
 /// Correct the power trace of a lagging GPU sensor and print the energy of each burst of load.
@@ -41,7 +42,7 @@ pub struct CorrectArgs {
     #[arg(long)]
     as_published: bool,
     /// Power above which the GPU counts as working, in watts; found from the active idle level otherwise.
-    #[arg(long, value_name = "WATTS")]
+    #[arg(long, value_name = "WATTS", value_parser = parse_watts)]
     threshold: Option<f64>,
     /// Write the corrected power over time as CSV.
     #[arg(long, value_name = "CSV")]
@@ -74,13 +75,14 @@ pub fn run(args: &CorrectArgs) -> Outcome {
         _ => corrected.curve(),
     };
     let (report, curve) = Report::new(args, &inputs, &model, &corrected, curve)?;
+    // Before anything is printed: whoever reads that may leave (`| head`), and the file is to be there all the same.
+    if let Some(path) = &args.output {
+        write_curve(path, &curve)?;
+    }
     let mut out = letters::stdout_for(args.format == Format::Table);
     match args.format {
         Format::Table => report.print(&mut out)?,
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?,
-    }
-    if let Some(path) = &args.output {
-        write_curve(path, &curve)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -100,13 +102,25 @@ impl CorrectArgs {
         let is_slow = |pair: &&[Timestamp]| pair[1].since(pair[0]) >= corrected.resolution;
         let slow = switches.chunks_exact(2).filter(is_slow).count();
         let shows_itself = matches!(model.kind, SensorKind::Rc { .. }) && slow * 2 >= switches.len() / 2;
+        if shows_itself && let Some(unexplained) = corrected.unexplained.filter(|_| !switches.is_empty()) {
+            bail!("correcting as {}: {unexplained}. {ANOTHER_SENSOR}", describe(model));
+        }
         if switches.is_empty() || self.as_published || shows_itself {
             return Ok(None);
         }
         let known = KnownSteps::of(&inputs.trace, corrected, switches, model);
-        known.map(Some).context("correcting by the switching times")
+        let as_named = self.sensor.as_ref().map(|_| format!(" as {}", describe(model)));
+        let how = format!("correcting by the switching times{}", as_named.unwrap_or_default());
+        known.map(Some).context(how)
     }
 }
+
+/// What repairs a correction by a sensor that does not follow the readings.
+const ANOTHER_SENSOR: &str =
+    "Leave --sensor out, or name the sensor of this card, which `eprof gpu calibrate` finds";
+
+/// Standard errors by which joules above idle must lie below nothing.
+const BELOW_NOTHING: f64 = 2.0;
 
 #[derive(Serialize)]
 struct Report {
@@ -177,6 +191,8 @@ impl Report {
             None => Knowing::WhenItSwitches,
         };
         let curve = known.as_ref().map_or(curve, |known| known.curve.clone());
+        notes.extend(switch_notes::of(&curve, &inputs.switches));
+        notes.extend(corrected.unexplained.map(|unexplained| format!("{unexplained}. {ANOTHER_SENSOR}")));
         let doubt = Doubt { corrected, curve: &curve, idle, gain_error: model.gain_error, knowing };
         let raw = inputs.trace.as_polled();
         let of = |start: Timestamp, end: Timestamp| {
@@ -228,6 +244,19 @@ impl Report {
                 corrected.settling()
             ));
         }
+        let below = bursts.iter().filter(|burst| burst.is_below_idle()).count();
+        if below > 0 || total.is_below_idle() {
+            let what = if below > 0 {
+                format!("{below} of {} bursts", bursts.len())
+            } else {
+                "all bursts together".to_owned()
+            };
+            notes.push(format!(
+                "{what} drew less than the idle level, by more than twice their ±, which no load does: the sensor is another one, the \
+                 times of --steps are of another run, or the idle level is not of this card. `eprof gpu calibrate` finds \
+                 sensor and level"
+            ));
+        }
         notes.extend(unseen_notes(corrected, &curve, &total, knowing, (first, last)));
         if model.gain_error >= UNMEASURED_GAIN {
             notes.push(format!(
@@ -276,6 +305,12 @@ impl Report {
 }
 
 impl Burst {
+    /// Whether it drew less than the GPU at rest, beyond chance.
+    fn is_below_idle(&self) -> bool {
+        let known = self.above_idle_j.zip(self.above_idle_stderr_j);
+        known.is_some_and(|(joules, error)| joules < -BELOW_NOTHING * error)
+    }
+
     fn print(&self, out: &mut impl Write, first: &str) -> io::Result<()> {
         let number =
             |joules: Option<f64>| joules.map_or_else(|| "-".to_owned(), |joules| format!("{joules:.2}"));

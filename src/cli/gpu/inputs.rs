@@ -112,14 +112,19 @@ impl TraceArgs {
 
     fn choose(&self, mut traces: Vec<NamedTrace>) -> anyhow::Result<NamedTrace> {
         if let Some(gpu) = &self.gpu {
-            let known: Vec<String> = traces.iter().filter_map(|trace| trace.gpu.clone()).collect();
+            let known = gpus_of(&traces);
+            if known.is_empty() {
+                bail!(
+                    "the trace has no column that names GPUs (index, uuid or bus id), so --gpu {gpu} chooses none: leave it out if \
+                     all rows are of one GPU, or record with --query-gpu=timestamp,index,power.draw"
+                );
+            }
             traces.retain(|trace| trace.gpu.as_ref() == Some(gpu));
             if traces.is_empty() {
                 bail!("no GPU `{gpu}` in the trace; it has: {}", known.join(", "));
             }
         } else if traces.iter().any(|trace| trace.gpu != traces[0].gpu) {
-            let known: Vec<String> = traces.iter().filter_map(|trace| trace.gpu.clone()).collect();
-            bail!("the trace holds several GPUs: choose one with --gpu ({})", known.join(", "));
+            bail!("the trace holds several GPUs: choose one with --gpu ({})", gpus_of(&traces).join(", "));
         }
         let preferred = |trace: &NamedTrace| match trace.column.as_str() {
             column if column.contains("instant") => 0,
@@ -130,13 +135,24 @@ impl TraceArgs {
     }
 }
 
+/// Each GPU once, which may have several columns.
+fn gpus_of(traces: &[NamedTrace]) -> Vec<String> {
+    let mut known: Vec<String> = Vec::new();
+    for gpu in traces.iter().filter_map(|trace| trace.gpu.as_ref()) {
+        if !known.contains(gpu) {
+            known.push(gpu.clone());
+        }
+    }
+    known
+}
+
 impl Inputs {
     /// What kind of sensor wrote the trace, by the trace itself, and by the switching times where they are known.
     pub fn sensor(&mut self) -> anyhow::Result<SensorModel> {
         let found = infer::calibrate(&self.trace);
         let is_rc = |model: &SensorModel| matches!(model.kind, SensorKind::Rc { .. });
         let by_switches = || {
-            let load = infer::load_curve(&self.switches, self.trace.span()?);
+            let load = infer::known_load_curve(&self.switches, self.trace.span()?);
             let fit = infer::fit_to_reference(&self.trace, &load, false).ok()?;
             Some(within_a_refresh(fit.model, fit.refresh.period))
         };
@@ -151,7 +167,14 @@ impl Inputs {
             ));
             return Ok(model);
         }
-        let found = found.context("the trace does not tell the sensor's kind; name it with --sensor")?;
+        let found = found.with_context(|| {
+            let or_steps = if self.switches.is_empty() {
+                ", or give the times at which the load was switched (--steps)"
+            } else {
+                ""
+            };
+            format!("the trace does not tell the sensor's kind; name it with --sensor{or_steps}")
+        })?;
         self.notes.extend(found.notes);
         Ok(found.model)
     }
@@ -216,11 +239,38 @@ pub fn parse_sensor(text: &str) -> Result<NamedSensor, String> {
         _ => {
             let json = std::fs::read_to_string(text)
                 .map_err(|error| format!("{error}; expected k20, rc:TIME, boxcar:TIME, counter or a file"))?;
-            let model =
+            let model: SensorModel =
                 serde_json::from_str(&json).map_err(|error| format!("no sensor in the file: {error}"))?;
+            check(&model)?;
             Ok(NamedSensor { model, file: Some(text.into()) })
         }
     }
+}
+
+/// Figures by which nothing can be corrected: files may be written by hand.
+fn check(model: &SensorModel) -> Result<(), String> {
+    let length = match model.kind {
+        SensorKind::Rc { time_constant: length } | SensorKind::Boxcar { window: length } => Some(length),
+        SensorKind::Counter => None,
+    };
+    if [length, model.refresh].contains(&Some(Nanoseconds::ZERO)) {
+        return Err("no sensor in the file: its window, time constant or refresh is 0".to_owned());
+    }
+    if model.gain <= 0.0 {
+        return Err(format!("no sensor in the file: its gain is {}, and must be above 0", model.gain));
+    }
+    let errors = [model.length_error, model.gain_error, model.offset_error.as_watts()];
+    let errors = errors.into_iter().chain(model.delay.map(|delay| delay.std_error));
+    if errors.into_iter().any(|error| error < 0.0) {
+        return Err("no sensor in the file: one of its errors is less than 0".to_owned());
+    }
+    Ok(())
+}
+
+/// A number of watts.
+pub fn parse_watts(text: &str) -> Result<f64, String> {
+    let watts = text.parse().ok().filter(|watts: &f64| watts.is_finite());
+    watts.ok_or_else(|| format!("`{text}` is no number of watts, as 80 or 62.5"))
 }
 
 fn parse_span(text: &str) -> Option<Nanoseconds> {

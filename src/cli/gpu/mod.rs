@@ -7,6 +7,7 @@ mod inputs;
 mod instructions;
 mod model;
 mod recorded;
+mod switch_notes;
 
 use clap::{Args, Subcommand};
 

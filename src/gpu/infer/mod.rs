@@ -11,6 +11,8 @@ mod verdict;
 
 pub use exponential::Exponential;
 pub use levels::KnownLevels;
-pub use reference::{Alignment, ReferenceError, ReferenceFit, aligned, fit_to_reference, load_curve};
+pub use reference::{
+    Alignment, ReferenceError, ReferenceFit, aligned, fit_to_reference, known_load_curve, load_curve,
+};
 pub use step::Shape;
 pub use verdict::{Calibration, Refusal, ShapeFit, Shapes, calibrate};

@@ -149,6 +149,13 @@ pub fn load_curve(switches: &[Timestamp], span: (Timestamp, Timestamp)) -> Power
     PowerCurve::new(knots)
 }
 
+/// The same as far as it is known: what follows the last of an odd number of times may be load, or that time is only the end of
+/// a program that was at rest.
+pub fn known_load_curve(switches: &[Timestamp], (first, last): (Timestamp, Timestamp)) -> PowerCurve {
+    let known = switches.last().filter(|_| !switches.len().is_multiple_of(2));
+    load_curve(switches, (first, known.map_or(last, |at| (*at).min(last))))
+}
+
 /// Finds the window, or the time constant, through which a reference looks like the trace.
 ///
 /// For each window and delay the reference is averaged before each refresh and fitted by gain and

@@ -58,6 +58,13 @@ fn a_load_is_switched_on_first() {
     let expected = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (3.0, 1.0), (3.0, 0.0), (5.0, 0.0)]
         .map(|(t, w)| (at(t), watts(w)));
     assert_eq!(curve.knots(), expected);
+    // As far as it is known: to the end after an even number of times, to the last of an odd number.
+    let ends = |times: &[f64]| {
+        let times: Vec<Timestamp> = times.iter().map(|time| at(*time)).collect();
+        known_load_curve(&times, (at(0.0), at(5.0))).span().map(|(_, last)| last)
+    };
+    assert_eq!([ends(&[1.0, 3.0]), ends(&[1.0, 3.0, 4.0])], [Some(at(5.0)), Some(at(4.0))]);
+    assert_eq!([ends(&[1.0, 3.0, 9.0]), ends(&[])], [Some(at(5.0)), Some(at(5.0))]);
 }
 
 /// Forty readings of a second each, their middle at 19.5 s.

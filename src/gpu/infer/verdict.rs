@@ -286,8 +286,8 @@ fn decide(shapes: &Shapes, period: &RefreshPeriod) -> Result<(SensorKind, f64, V
     if boxcar.length.as_secs_f64() < 2.0 * tick && rc.length.as_secs_f64() < 1.2 * tick && !clearly_rc {
         notes.push(format!(
             "the sensor settles within about one refresh: its window is at most {0}, half of that is assumed, and \
-             nothing is deconvolved. The switching times of the load (--steps) or a meter's log (--meter) would tell \
-             the window",
+             nothing is deconvolved. `eprof gpu calibrate` tells the window by a meter's log (--meter) or the switching \
+             times of the load (--steps), and `gpu correct --sensor` takes what it saves",
             period.period
         ));
         let window = Nanoseconds::from_nanos(period.period.as_nanos() / 2);

@@ -40,9 +40,6 @@ pub(super) fn run(args: &ValidateArgs) -> Outcome {
         Some(_) => args.table.read_for_model()?,
         None => args.table.read()?,
     };
-    let mut out = letters::stdout();
-    print_table(&table, &notes, &mut out)?;
-    args.table.warn_of_groups(&table, &mut out)?;
     let (validation, coverage) = match &args.model {
         Some(path) => {
             let model = load(path)?;
@@ -62,7 +59,7 @@ pub(super) fn run(args: &ValidateArgs) -> Outcome {
             (validation, coverage)
         }
     };
-    print_validation(&table, &validation, coverage, &mut out)?;
+    // Before anything is printed, as whoever reads that may leave (`| head`).
     if let Some(path) = &args.output {
         let mut text = String::from("group,measured_w,predicted_w\n");
         for ((group, measured), predicted) in table.groups.iter().zip(&table.power).zip(&validation.predicted)
@@ -71,6 +68,10 @@ pub(super) fn run(args: &ValidateArgs) -> Outcome {
         }
         write_file(path, text)?;
     }
+    let mut out = letters::stdout();
+    print_table(&table, &notes, &mut out)?;
+    args.table.warn_of_groups(&table, &mut out)?;
+    print_validation(&table, &validation, coverage, &mut out)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -32,8 +32,8 @@ pub fn print_rows(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<(
     if predicted.iter().any(|row| row.is_beyond) {
         writeln!(
             out,
-            "\nbeyond the data: an event is rarer or more frequent than in all that was measured, and no interval \
-             follows from measurements for that"
+            "\nbeyond the data: an event is rarer or more frequent than in all that was measured, and no measurement tells \
+             how far off the model is there: low and high are by the errors within the data, and may not hold"
         )?;
     }
     Ok(())
@@ -66,4 +66,28 @@ pub fn json(row: &Predicted) -> Value {
         "low": row.interval.map(|(low, _)| low), "high": row.interval.map(|(_, high)| high),
         "file": row.of.file, "row": row.of.row,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An interval stands beside such a row: what is said below the table must not deny it.
+    #[test]
+    fn of_rows_beyond_the_data_it_is_said_what_their_interval_is_by() {
+        let of = RateRow { rates: Vec::new(), workload: "a".into(), file: "a.csv".into(), row: 1 };
+        let row = |is_beyond| Predicted { of: &of, watts: 66.0, interval: Some((60.0, 70.0)), is_beyond };
+        let text = |rows: &[Predicted]| {
+            let mut out = Vec::new();
+            print_rows(&mut out, rows).expect("written");
+            String::from_utf8(out).expect("text")
+        };
+        let said = text(&[row(true)]);
+        assert!(
+            said.contains("60.00") && said.contains("low and high are by the errors within the data"),
+            "{said}"
+        );
+        assert!(!said.contains("no interval"), "{said}");
+        assert!(!text(&[row(false)]).contains("beyond"));
+    }
 }
