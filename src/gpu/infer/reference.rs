@@ -152,8 +152,12 @@ pub fn load_curve(switches: &[Timestamp], span: (Timestamp, Timestamp)) -> Power
 /// The same as far as it is known: what follows the last of an odd number of times may be load, or that time is only the end of
 /// a program that was at rest.
 pub fn known_load_curve(switches: &[Timestamp], (first, last): (Timestamp, Timestamp)) -> PowerCurve {
-    let known = switches.last().filter(|_| !switches.len().is_multiple_of(2));
-    load_curve(switches, (first, known.map_or(last, |at| (*at).min(last))))
+    let end = match switches.last() {
+        Some(at) if !switches.len().is_multiple_of(2) && *at <= last => *at,
+        _ => last,
+    };
+    let within: Vec<Timestamp> = switches.iter().copied().filter(|at| *at <= end).collect();
+    load_curve(&within, (first, end))
 }
 
 /// Finds the window, or the time constant, through which a reference looks like the trace.
