@@ -100,9 +100,10 @@ impl Fit {
         check_variation(data)?;
         let system = System::of(data, options)?;
         let condition = system.condition(data.columns())?;
-        let active = system.active(options.sign)?;
+        let equations = NormalEquations::of_rows(&system.design, &system.target);
+        let active = active(&equations, options.sign)?;
         let parts = data.by_workload();
-        let (solution, std_errors) = system.solve(&active, options.sign, &parts)?;
+        let (solution, std_errors) = system.solve(&equations, &active, options.sign, &parts)?;
         let value = |index: usize| Coefficient {
             value: solution[index],
             std_error: active[index].then_some(std_errors[index]),
@@ -227,17 +228,6 @@ impl System {
         }
     }
 
-    /// Which coefficients are not held at zero.
-    fn active(&self, sign: Sign) -> Result<Vec<bool>, ModelError> {
-        let columns: Vec<usize> = (0..self.design.ncols()).collect();
-        let solution = NormalEquations::of_rows(&self.design, &self.target).solve(&columns, sign);
-        let Some(solution) = solution else { return Err(ModelError::NoColumns) };
-        Ok(match sign {
-            Sign::Free => vec![true; columns.len()],
-            Sign::NonNegative | Sign::NonPositive => solution.iter().map(|value| *value != 0.0).collect(),
-        })
-    }
-
     /// The coefficients of all columns that are found without some rows, scaled as the design is.
     fn without(&self, all: &NormalEquations, rows: &[usize], sign: Sign) -> Option<Vec<f64>> {
         let columns: Vec<usize> = (0..self.design.ncols()).collect();
@@ -252,6 +242,7 @@ impl System {
     /// Coefficients and their standard errors, by orthogonal decomposition of the active columns.
     fn solve(
         &self,
+        equations: &NormalEquations,
         active: &[bool],
         sign: Sign,
         workloads: &[Part],
@@ -268,9 +259,11 @@ impl System {
         // The prior's rows say nothing of how the data scatter.
         let data_residual: f64 = fit.residuals()[..self.data_rows].iter().map(|error| error * error).sum();
         let freedom = self.data_rows.saturating_sub(index.len()).max(1);
-        let all = (sign != Sign::Free).then(|| NormalEquations::of_rows(&self.design, &self.target));
         let moved_without = |rows: &[usize]| {
-            let without = self.without(all.as_ref()?, rows, sign)?;
+            if sign == Sign::Free {
+                return None;
+            }
+            let without = self.without(equations, rows, sign)?;
             let is_other = without.iter().zip(active).any(|(value, active)| (*value != 0.0) != *active);
             let moved = |(at, &column): (usize, &usize)| without[column] - fit.coefficients()[at];
             is_other.then(|| index.iter().enumerate().map(moved).collect())
@@ -283,6 +276,16 @@ impl System {
         }
         Ok((solution, std_errors))
     }
+}
+
+/// Which coefficients are not held at zero.
+fn active(equations: &NormalEquations, sign: Sign) -> Result<Vec<bool>, ModelError> {
+    let columns: Vec<usize> = (0..equations.columns()).collect();
+    let Some(solution) = equations.solve(&columns, sign) else { return Err(ModelError::NoColumns) };
+    Ok(match sign {
+        Sign::Free => vec![true; columns.len()],
+        Sign::NonNegative | Sign::NonPositive => solution.iter().map(|value| *value != 0.0).collect(),
+    })
 }
 
 #[cfg(test)]
