@@ -69,6 +69,36 @@ fn bursts_with_readings_of_their_own_are_known_one_by_one() {
     }
 }
 
+/// Six seconds of load, after which the GPU waits at 160 W for two before it rests; the sensor's mean of 1.3 s comes once a second
+/// then, so that one reading tells of that level.
+#[test]
+fn a_level_that_one_reading_tells_is_as_uncertain_as_the_rest_moves() {
+    let watts = Watts::from_watts;
+    let steps = [(-5.0, 2.0, REST), (2.0, 8.0, LOAD), (8.0, 10.0, 160.0), (10.0, 20.0, REST)];
+    let knots =
+        steps.iter().flat_map(|(from, to, power)| [(at(*from), watts(*power)), (at(*to), watts(*power))]);
+    let truth = PowerCurve::new(knots.collect());
+    let reading = |n: u32| {
+        let time = 0.004 * f64::from(n);
+        let end = if time < 8.0 { (time * 10.0).floor() / 10.0 } else { time.floor() };
+        let noise = (n / 25 * 7 % 5) as f64 * 0.5 - 1.0;
+        let noise = if time < 8.0 { noise } else { 0.0 };
+        PowerReading {
+            time: at(time),
+            power: truth.mean(at(end - 1.3), at(end)).expect("within") + watts(noise),
+        }
+    };
+    let trace = PowerTrace::new((0..4000).map(reading).collect());
+    let found = known(&trace, &[at(2.0), at(8.0)], &window(1300));
+    let idle = found.idle.expect("it rests");
+    let off = (idle.power - watts(160.0)).as_watts().abs();
+    assert!(off < 2.0 * idle.std_error.as_watts(), "{idle:?}");
+    assert!((5.0..20.0).contains(&idle.std_error.as_watts()), "{idle:?}");
+    let above = found.above_idle(at(2.0), at(8.0)).expect("a level");
+    let error = above.by_chance.as_joules().hypot(above.by_level.as_joules());
+    assert!((above.energy.as_joules() - 6.0 * (LOAD - 160.0)).abs() < 2.0 * error, "{above:?}");
+}
+
 /// The error of joules above rest is of their own size, not of many times it.
 #[test]
 fn bursts_that_are_about_a_refresh_long_have_narrow_intervals() {

@@ -2,7 +2,7 @@
 
 use super::curve::Segment;
 use super::infer::KnownLevels;
-use super::phases::IdleLevel;
+use super::phases::{IdleLevel, spread};
 use super::refresh::Refresh;
 use super::sensor::{SensorKind, SensorModel};
 use crate::numerics::quantiles;
@@ -71,13 +71,17 @@ impl OwnReadings {
         let length = levels.length.0;
         let margin = levels.delay.std_error + 2.0 * levels.length.1 + 0.05 * length;
         let margin = if matches!(model.kind, SensorKind::Counter) { 0.0 } else { margin };
+        // A value that stands for several refreshes was read at the first of them: some sensors look seldom at a card at rest.
+        let mut held = refreshes.first().map(|of| (of.power, of.earliest));
         let mut windows: Vec<Window> = refreshes
             .iter()
             .map(|of| {
+                let (_, read) = *held
+                    .insert(held.filter(|(power, _)| *power == of.power).unwrap_or((of.power, of.earliest)));
                 let (earliest, latest) =
                     (seconds(of.earliest) - levels.delay.seconds, seconds(of.latest) - levels.delay.seconds);
                 let end = (earliest + latest) / 2.0;
-                let from = earliest - length - margin;
+                let from = seconds(read) - levels.delay.seconds - length - margin;
                 let at = edges[1..edges.len() - 1].partition_point(|edge| *edge <= from);
                 let own = (latest + margin <= stretches[at].end || at + 1 == stretches.len()).then_some(at);
                 Window { start: end - length, end, watts: model.scaled(of.power).as_watts(), own }
@@ -241,21 +245,32 @@ impl Levels {
     }
 
     /// The level within a second after a burst: the median over bursts after which enough was read to see where the power
-    /// falls to. Of shorter rests all may be on the way there.
+    /// falls to. Of shorter rests all may be on the way there. Where a sensor gives few readings of long rests, one of them
+    /// does not tell whether the power stays, and the level is as uncertain as readings at rest differ.
     fn idle(&self, stretches: &[Stretch]) -> Option<IdleLevel> {
         const SOON: f64 = 1.0;
         const ENOUGH: usize = 5;
+        let rests = || stretches.iter().skip(1).filter(|of| !of.is_load);
+        let within_a_second = |of: &Stretch, from: f64| {
+            of.own.iter().filter(|(time, _)| *time < from + SOON).map(|(_, watts)| *watts).collect::<Vec<_>>()
+        };
         let after = |of: &Stretch| {
-            let mut soon: Vec<f64> =
-                of.own.iter().filter(|(time, _)| *time < of.start + SOON).map(|(_, watts)| *watts).collect();
+            let mut soon = within_a_second(of, of.start);
             if soon.len() < ENOUGH { None } else { quantiles::median(&mut soon) }
         };
-        let mut levels: Vec<f64> =
-            stretches.iter().skip(1).filter(|of| !of.is_load).filter_map(after).collect();
+        let mut levels: Vec<f64> = rests().filter_map(after).collect();
+        let mut within = self.reading;
+        if levels.is_empty() {
+            let long = || rests().filter(|of| of.end - of.start > SOON);
+            let first = |of: &Stretch| quantiles::median(&mut within_a_second(of, of.own.first()?.0));
+            levels = long().filter_map(first).collect();
+            let all = long().flat_map(|of| &of.own).map(|(_, watts)| *watts);
+            within = within.max(spread(all).unwrap_or(0.0).powi(2));
+        }
         let power = quantiles::median(&mut levels)?;
         let count = levels.len() as f64;
         let between = levels.iter().map(|of| (of - power).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
-        let std_error = (between.max(self.reading) / count).sqrt();
+        let std_error = (between.max(within) / count).sqrt();
         Some(IdleLevel { power: Watts::from_watts(power), std_error: Watts::from_watts(std_error) })
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::phases::IdleLevel;
 use crate::units::{Nanoseconds, Watts};
 
 /// How a sensor's answer follows the true power.
@@ -36,6 +37,9 @@ pub struct SensorModel {
     pub offset: Watts,
     /// Power that the GPU draws with a context but no kernel; `None` if not known.
     pub active_idle: Option<Watts>,
+    /// One standard error of that, as it was when it was found.
+    #[serde(default)]
+    pub active_idle_error: Watts,
     /// One standard error of the time constant or of the window, as a share of it; 0 where it was given by hand.
     #[serde(default)]
     pub length_error: f64,
@@ -76,6 +80,7 @@ impl SensorModel {
             gain: 1.0,
             offset: Watts::ZERO,
             active_idle: None,
+            active_idle_error: Watts::ZERO,
             length_error: 0.0,
             gain_error: UNMEASURED_GAIN,
             offset_error: Watts::ZERO,
@@ -91,6 +96,12 @@ impl SensorModel {
             active_idle: Some(Watts::from_watts(52.5)),
             ..Self::new(SensorKind::Rc { time_constant: Nanoseconds::from_nanos(833_333_333) })
         }
+    }
+
+    /// With a level at which the GPU waits, if one was found.
+    pub fn with_active_idle(self, level: Option<IdleLevel>) -> Self {
+        let active_idle_error = level.map_or(Watts::ZERO, |level| level.std_error);
+        Self { active_idle: level.map(|level| level.power), active_idle_error, ..self }
     }
 
     /// A reported power with this board's gain and offset put right.

@@ -11,6 +11,7 @@ use eprof::gpu::correct::correct;
 use eprof::gpu::infer::{self, Calibration, Exponential, ReferenceFit, ShapeFit, Shapes};
 use eprof::gpu::instructions::catalogue::INSTRUCTIONS;
 use eprof::gpu::known_steps::KnownSteps;
+use eprof::gpu::phases::IdleLevel;
 use eprof::gpu::refresh::{self, RefreshPeriod};
 use eprof::gpu::sensor::{Delay, SensorKind, SensorModel};
 use eprof::measure::gpu::{Cuda, LoadOptions, switched_load};
@@ -170,9 +171,7 @@ fn print(found: &Calibration, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{}", line("exponential", rc))?;
         writeln!(out, "{}", line("window", boxcar))?;
     }
-    if let Some(idle) = found.model.active_idle {
-        writeln!(out, "active idle      {idle}")?;
-    }
+    print_idle(&found.model, out)?;
     found.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
 }
 
@@ -188,10 +187,14 @@ fn from_reference(inputs: &Inputs, out: &mut impl Write) -> anyhow::Result<Senso
     let ReferenceFit { mut model, plausible, delay, residual, residual_share, .. } = fit;
     // Active idle may show in the trace itself, and shows best between known switches.
     if let Ok(own) = infer::calibrate(&inputs.trace) {
-        model.active_idle = own.model.active_idle.map(|level| model.scaled(level));
+        let error = own.model.active_idle_error * model.gain.abs();
+        let level = |level| IdleLevel { power: model.scaled(level), std_error: error };
+        model = model.with_active_idle(own.model.active_idle.map(level));
     }
     if let Some(known) = by_switches(inputs, &model) {
-        model.active_idle = known.idle.map(|idle| idle.power).or(model.active_idle);
+        if known.idle.is_some() {
+            model = model.with_active_idle(known.idle);
+        }
         // A meter's clock is another than that of later switching times.
         model.delay = inputs.meter.is_none().then(|| {
             // Of a window that is longer or shorter than thought the middle is known, and the end elsewhere by half of that.
@@ -207,10 +210,15 @@ fn from_reference(inputs: &Inputs, out: &mut impl Write) -> anyhow::Result<Senso
     writeln!(out, "  {} to {} fit as well", plausible.0, plausible.1)?;
     writeln!(out, "residual         {residual} ({:.2} % of the range)", residual_share * 100.0)?;
     writeln!(out, "delay of answers {:.1} ms (differences of the clocks included)", delay * 1e3)?;
-    if let Some(idle) = model.active_idle {
-        writeln!(out, "active idle      {idle}")?;
-    }
+    print_idle(&model, out)?;
     Ok(model)
+}
+
+fn print_idle(model: &SensorModel, out: &mut impl Write) -> io::Result<()> {
+    match model.active_idle {
+        Some(idle) => writeln!(out, "active idle      {idle} ± {}", model.active_idle_error),
+        None => Ok(()),
+    }
 }
 
 fn by_switches(inputs: &Inputs, model: &SensorModel) -> Option<KnownSteps> {

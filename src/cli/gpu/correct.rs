@@ -169,8 +169,8 @@ impl Report {
         };
         // Another trace's level is that of another day; of a trace whose switching is known its own is better.
         let of_model = model.active_idle.map(|power| {
-            let std_error = Watts::from_watts(noise.as_watts().hypot(WARMTH * power.as_watts()));
-            IdleLevel { power, std_error }
+            let now = noise.as_watts().hypot(WARMTH * power.as_watts());
+            IdleLevel { power, std_error: Watts::from_watts(now.hypot(model.active_idle_error.as_watts())) }
         });
         let idle = if known.is_some() { found_idle.or(of_model) } else { of_model.or(found_idle) };
         let threshold = args

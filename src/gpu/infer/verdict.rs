@@ -204,12 +204,10 @@ pub fn calibrate(trace: &PowerTrace) -> Result<Calibration, Refusal> {
         exponential,
         notes,
     };
-    calibration.model.active_idle = correct::correct(trace, &calibration.model)
-        .ok()
-        .and_then(|corrected| {
-            phases::idle_level(&corrected.levels, corrected.level_noise, corrected.settling())
-        })
-        .map(|level| level.power);
+    let idle = correct::correct(trace, &calibration.model).ok().and_then(|corrected| {
+        phases::idle_level(&corrected.levels, corrected.level_noise, corrected.settling())
+    });
+    calibration.model = calibration.model.with_active_idle(idle);
     if calibration.model.active_idle.is_none() {
         calibration.notes.push(
             "no load ends in the trace with a rest after it in which the sensor settles, so the active idle level is not known"

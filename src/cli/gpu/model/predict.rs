@@ -127,20 +127,15 @@ fn print_text(
     Ok(())
 }
 
-fn print_csv(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<()> {
-    writeln!(out, "group,watts,low,high,measured_watts")?;
+fn print_csv(out: &mut impl Write, predicted: &[Predicted]) -> csv::Result<()> {
+    let mut table = csv::Writer::from_writer(out);
+    table.write_record(["group", "watts", "low", "high", "measured_watts"])?;
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.4}"));
     for row in predicted {
-        let group = row.group.replace('"', "\"\"");
         let (low, high) = (row.interval.map(|(low, _)| low), row.interval.map(|(_, high)| high));
-        writeln!(
-            out,
-            "\"{group}\",{:.4},{},{},{}",
-            row.watts,
-            number(low),
-            number(high),
-            number(row.measured)
-        )?;
+        let numbers = [Some(row.watts), low, high, row.measured].map(number);
+        table.write_record(std::iter::once(&*row.group).chain(numbers.iter().map(String::as_str)))?;
     }
+    table.flush()?;
     Ok(())
 }

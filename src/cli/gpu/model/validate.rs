@@ -61,11 +61,13 @@ pub(super) fn run(args: &ValidateArgs) -> Outcome {
     };
     // Before anything is printed, as whoever reads that may leave (`| head`).
     if let Some(path) = &args.output {
-        let mut text = String::from("group,measured_w,predicted_w\n");
+        let mut text = csv::Writer::from_writer(Vec::new());
+        text.write_record(["group", "measured_w", "predicted_w"])?;
         for ((group, measured), predicted) in table.groups.iter().zip(&table.power).zip(&validation.predicted)
         {
-            text += &format!("\"{}\",{measured},{predicted:.4}\n", group.replace('"', "'"));
+            text.write_record([group, &measured.to_string(), &format!("{predicted:.4}")])?;
         }
+        let text = text.into_inner()?;
         write_file(path, text)?;
     }
     let mut out = letters::stdout();

@@ -44,18 +44,25 @@ pub fn print_rows(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<(
 /// # Errors
 ///
 /// It cannot be written.
-pub fn print_csv(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<()> {
-    writeln!(out, "workload,watts,low,high,beyond_the_data,file,row")?;
+pub fn print_csv(out: &mut impl Write, predicted: &[Predicted]) -> csv::Result<()> {
+    let mut table = csv::Writer::from_writer(out);
+    table.write_record(["workload", "watts", "low", "high", "beyond_the_data", "file", "row"])?;
     for row in predicted {
-        let (low, high) = match row.interval {
-            Some((low, high)) => (format!("{low:.4}"), format!("{high:.4}")),
-            None => (String::new(), String::new()),
+        let limit = |of: fn((f64, f64)) -> f64| {
+            row.interval.map_or_else(String::new, |interval| format!("{:.4}", of(interval)))
         };
         let RateRow { workload, file, row: number, .. } = row.of;
-        let quoted = |text: &str| text.replace('"', "\"\"");
-        let (workload, file) = (quoted(workload), quoted(file));
-        writeln!(out, "\"{workload}\",{:.4},{low},{high},{},\"{file}\",{number}", row.watts, row.is_beyond)?;
+        table.write_record([
+            workload,
+            &format!("{:.4}", row.watts),
+            &limit(|(low, _)| low),
+            &limit(|(_, high)| high),
+            &row.is_beyond.to_string(),
+            file,
+            &number.to_string(),
+        ])?;
     }
+    table.flush()?;
     Ok(())
 }
 
@@ -71,6 +78,27 @@ pub fn json(row: &Predicted) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_with_quotes_and_commas_are_one_field() {
+        let of =
+            RateRow { rates: Vec::new(), workload: "say \"a, b\"".into(), file: "a,1.csv".into(), row: 7 };
+        let rows = [Some((60.0, 70.25)), None].map(|interval| Predicted {
+            of: &of,
+            watts: 66.0,
+            interval,
+            is_beyond: interval.is_none(),
+        });
+        let mut out = Vec::new();
+        print_csv(&mut out, &rows).expect("written");
+        let mut table = csv::Reader::from_reader(&out[..]);
+        let read: Vec<Vec<String>> =
+            table.records().map(|row| row.expect("a row").iter().map(str::to_owned).collect()).collect();
+        let row = |low: &str, high: &str, beyond: &str| {
+            ["say \"a, b\"", "66.0000", low, high, beyond, "a,1.csv", "7"].map(str::to_owned).to_vec()
+        };
+        assert_eq!(read, [row("60.0000", "70.2500", "false"), row("", "", "true")]);
+    }
 
     /// An interval stands beside such a row: what is said below the table must not deny it.
     #[test]
