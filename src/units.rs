@@ -188,9 +188,28 @@ fn with_prefix(value: f64, unit: &str) -> String {
     format!("{scaled:.decimals$} {prefix}{unit}")
 }
 
+/// A count with its thousands apart: `1,234,567`.
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thousands_are_apart() {
+        let counts = [0, 999, 1000, 12_345_678].map(grouped);
+        assert_eq!(counts, ["0", "999", "1,000", "12,345,678"]);
+    }
 
     #[test]
     fn power_is_energy_over_time() {

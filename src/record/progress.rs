@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::hardware::Method;
 use crate::record::energy_log::EnergySummary;
-use crate::record::summary::grouped;
+use crate::units::grouped;
 
 /// A recording so far.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,7 @@ use crate::label::{shell_word, visible};
 use crate::process::Outcome;
 use crate::record::energy_log::EnergySummary;
 use crate::recording::metadata::MetersRead;
-use crate::units::Joules;
+use crate::units::{Joules, grouped};
 
 /// The recording that is written and read where none is named.
 pub const DEFAULT_OUTPUT: &str = "eprof.data";
@@ -63,19 +63,6 @@ impl fmt::Display for Summary {
     }
 }
 
-/// A number with its thousands separated.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 fn size(bytes: u64) -> String {
     match bytes {
         0..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
@@ -89,7 +76,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_are_separated() {
-        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    fn sizes_have_the_unit_of_three_digits() {
+        let sizes = [0, 999_999, 1_000_000, 67_800_000, 1_000_000_000].map(size);
+        assert_eq!(sizes, ["0.0 kB", "1000.0 kB", "1.0 MB", "67.8 MB", "1.0 GB"]);
     }
 }

@@ -18,13 +18,12 @@ use super::folded::WholeNumbers;
 use super::frames::FrameClass;
 use super::heading::{heading, provenance};
 use super::heat::Heat;
-use super::scale::grouped;
 use super::tree::{CallTree, Direction};
 use super::walk::TreeFrame;
 use super::{ReportError, Weight};
 use crate::label::Label;
 use crate::profile::ProfileMethod;
-use crate::units::Joules;
+use crate::units::{Joules, grouped};
 
 /// Frames narrower than this share of the picture are not drawn: a tenth of a pixel.
 const THINNEST: f64 = 1e-4;

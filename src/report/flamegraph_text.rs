@@ -5,13 +5,13 @@ use std::io::Write;
 use super::error::ReportError;
 use super::frames::FrameClass;
 use super::heading::{heading, provenance};
-use super::scale::{Scale, grouped};
+use super::scale::Scale;
 use super::select::Weight;
 use super::style::Style;
 use super::tree::CallTree;
 use super::walk::TreeFrame;
 use crate::label::{Label, ShortNames};
-use crate::units::Joules;
+use crate::units::{Joules, grouped};
 
 /// Frames narrower than this share of the whole are left out: they would be lost in the tree.
 pub(super) const NARROWEST: f64 = 0.01;

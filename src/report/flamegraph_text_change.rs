@@ -7,12 +7,12 @@ use super::error::ReportError;
 use super::flamegraph_change::{PlaceErrors, ROUNDING, Sides};
 use super::flamegraph_text::{NARROWEST, bar, bar_columns};
 use super::heading::{heading, provenance};
-use super::scale::{Scale, grouped};
+use super::scale::Scale;
 use super::select::Weight;
 use super::style::Style;
 use super::tree::CallTree;
 use crate::label::{Label, ShortNames, padded};
-use crate::units::Joules;
+use crate::units::{Joules, grouped};
 
 /// Columns of the numbers before a bar.
 const NUMBERS: usize = 7 + 13 + 13;

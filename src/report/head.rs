@@ -6,13 +6,13 @@ use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
 use super::missing_joules::MissingJoules;
-use super::scale::{Scale, grouped};
+use super::scale::Scale;
 use super::style::Style;
 use super::summary::{DomainSummary, Summary, how, whole_title};
 use crate::hardware::{Method, TYPICAL_WATTS_ERROR};
 use crate::label::padded;
 use crate::profile::{Balance, ProfileMethod};
-use crate::units::{Joules, Nanoseconds};
+use crate::units::{Joules, Nanoseconds, grouped};
 
 /// Columns of a number in the head.
 const NUMBER: usize = 10;

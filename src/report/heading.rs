@@ -1,11 +1,10 @@
 //! What stands above a picture: how much energy, of what, and how it was found.
 
 use super::Weight;
-use super::scale::grouped;
 use super::summary::{Summary, how};
 use super::tree::CallTree;
 use crate::profile::BALANCE_TOLERANCE;
-use crate::units::Joules;
+use crate::units::{Joules, grouped};
 
 /// How much of what, and what was recorded.
 pub(super) fn heading(tree: &CallTree<'_>) -> String {

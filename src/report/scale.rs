@@ -49,19 +49,6 @@ pub(super) fn fixed(number: f64, decimals: usize) -> String {
     if is_nothing { text[1..].to_owned() } else { text }
 }
 
-/// A number with its thousands apart.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,13 +77,5 @@ mod tests {
     fn nothing_has_no_sign() {
         let said = [-0.04, -0.0, 0.04, -0.06, -10.0].map(|number| fixed(number, 1));
         assert_eq!(said, ["0.0", "0.0", "0.0", "-0.1", "-10.0"]);
-    }
-
-    #[test]
-    fn thousands_are_apart() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1000), "1,000");
-        assert_eq!(grouped(12_345_678), "12,345,678");
     }
 }

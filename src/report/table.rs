@@ -10,14 +10,14 @@ use super::groups::title;
 use super::head;
 use super::neighbours::Side;
 use super::rows::{Grouping, Row, RowKind};
-use super::scale::{Scale, fixed, grouped};
+use super::scale::{Scale, fixed};
 use super::select::{Totals, Weight};
 use super::style::Style;
 use super::value::Report;
 use crate::identity::Dimension;
 use crate::label::{Label, ShortNames, padded};
 use crate::profile::{EQUAL_WATTS_ERROR, ProfileMethod};
-use crate::units::Joules;
+use crate::units::{Joules, grouped};
 
 /// Writes a report as a table: the head, the balance, the rows, the warnings.
 ///

@@ -4,9 +4,9 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::annotation::{AnnotatedFunction, Annotation};
-use crate::report::scale::{Scale, grouped};
+use crate::report::scale::Scale;
 use crate::report::select::{Totals, Weight};
-use crate::units::Joules;
+use crate::units::{Joules, grouped};
 
 const GAP: &str = "  ";
 
