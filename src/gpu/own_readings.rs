@@ -251,6 +251,7 @@ impl Levels {
     fn idle(&self, stretches: &[Stretch]) -> Option<IdleLevel> {
         const SOON: f64 = 1.0;
         const ENOUGH: usize = 5;
+        const SOME: usize = 5;
         let rests = || stretches.iter().skip(1).filter(|of| !of.is_load);
         let within_a_second = |of: &Stretch, from: f64| {
             of.own.iter().filter(|(time, _)| *time < from + SOON).map(|(_, watts)| *watts).collect::<Vec<_>>()
@@ -271,7 +272,9 @@ impl Levels {
         let power = quantiles::median(&mut levels)?;
         let count = levels.len() as f64;
         let between = levels.iter().map(|of| (of - power).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
-        let std_error = (between.max(within) / count).sqrt();
+        // How far single readings lie apart is in that of the levels, where there are some.
+        let square = if levels.len() < SOME { between.max(within) } else { between };
+        let std_error = (square / count).sqrt();
         Some(IdleLevel { power: Watts::from_watts(power), std_error: Watts::from_watts(std_error) })
     }
 }

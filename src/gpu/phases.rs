@@ -52,36 +52,11 @@ pub fn idle_level(segments: &[Segment], noise: Watts, settling: Nanoseconds) -> 
             continue;
         }
         let rest = segments[end..].iter().take_while(|segment| segment.power <= middle).count();
-        let rest = &segments[end..end + rest];
-        let next_load = segments.get(end + rest.len()).map(|segment| segment.start);
-        if rest[rest.len() - 1].end.since(rest[0].start) < settling {
-            continue;
+        let next_load = segments.get(end + rest).map(|segment| segment.start);
+        if let Some((level, error)) = level_after_load(&segments[end..end + rest], next_load, settling) {
+            levels.push(level);
+            scatter.push(error);
         }
-        let half = Nanoseconds::from_nanos(settling.as_nanos() / 2);
-        let from = rest[0].start + half;
-        let until = from + Nanoseconds::from_millis(1000);
-        let is_settled = |segment: &&Segment| {
-            let is_before_load = next_load.is_none_or(|load| segment.end + half <= load);
-            settling == Nanoseconds::ZERO || segment.start >= from && is_before_load
-        };
-        let after: Vec<&Segment> =
-            rest.iter().take_while(|segment| segment.start < until).filter(is_settled).collect();
-        // The first may still hold a rest of the transition.
-        let settled = if after.len() > 2 && after[0].duration() <= after[1].duration() {
-            &after[1..]
-        } else {
-            &after[..]
-        };
-        levels.extend(by_time(settled.iter().copied(), 0.5));
-        let stays = spread(settled.iter().map(|segment| segment.power.as_watts()));
-        // A sensor may give few readings of a rest. They do not tell whether the level stays: what comes later does.
-        let changes = settled.windows(2).filter(|pair| pair[0].power != pair[1].power).count();
-        let first = settled.first().map(|segment| segment.start);
-        let later = rest.iter().filter(|segment| first.is_some_and(|first| segment.start >= first));
-        let later = later.filter(is_settled);
-        let moves = spread(later.map(|segment| segment.power.as_watts()));
-        let is_slow = settling > Nanoseconds::ZERO && changes < 2;
-        scatter.extend(stays.zip(moves).map(|(stays, moves)| if is_slow { stays.max(moves) } else { stays }));
     }
     let power = quantiles::median(&mut levels)?;
     let ends = levels.len() as f64;
@@ -90,6 +65,51 @@ pub fn idle_level(segments: &[Segment], noise: Watts, settling: Nanoseconds) -> 
     let std_error = Watts::from_watts(within.hypot(between) / ends.sqrt());
     Some(IdleLevel { power: Watts::from_watts(power), std_error })
 }
+
+/// The level of one rest in watts, and how steady it is; `None` where it is too short for the sensor to settle.
+fn level_after_load(
+    rest: &[Segment],
+    next_load: Option<Timestamp>,
+    settling: Nanoseconds,
+) -> Option<(f64, f64)> {
+    let (first, last) = (rest.first()?, rest.last()?);
+    if last.end.since(first.start) < settling {
+        return None;
+    }
+    let half = Nanoseconds::from_nanos(settling.as_nanos() / 2);
+    let from = first.start + half;
+    let until = from + Nanoseconds::from_millis(1000);
+    let is_settled = |segment: &&Segment| {
+        let is_before_load = next_load.is_none_or(|load| segment.end + half <= load);
+        settling == Nanoseconds::ZERO || segment.start >= from && is_before_load
+    };
+    let settled: Vec<&Segment> = rest.iter().filter(is_settled).collect();
+    // The first may still hold a rest of the transition.
+    let is_longer = |pair: &[&Segment]| pair[0].duration() > pair[1].duration();
+    let count = settled.partition_point(|segment| segment.start < until);
+    let settled = if count > 2 && !is_longer(&settled[..2]) { &settled[1..] } else { &settled[..] };
+    // Steady power may be one segment, of which the second after the load is a part.
+    let soon: Vec<Segment> = settled
+        .iter()
+        .take_while(|segment| segment.start < until)
+        .map(|segment| Segment { end: segment.end.min(until), ..**segment })
+        .collect();
+    let level = by_time(soon.iter(), 0.5)?;
+    // Where the power falls on within the second, that tells nothing of the level before.
+    let off =
+        |segment: &Segment| ((segment.power.as_watts() - level).abs(), segment.duration().as_secs_f64());
+    let mut off: Vec<(f64, f64)> = soon.iter().map(off).collect();
+    off.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let stays = quantiles::weighted(&off, |(_, span)| *span, 0.5)?.0 / NORMAL_MEDIAN;
+    // A sensor may give few readings of a rest. They do not tell whether the level stays: what comes later does.
+    let changes = soon.windows(2).filter(|pair| pair[0].power != pair[1].power).count();
+    let is_slow = settling > Nanoseconds::ZERO && changes < 2;
+    let moves = spread(settled.iter().map(|segment| segment.power.as_watts())).filter(|_| is_slow);
+    Some((level, moves.map_or(stays, |moves| moves.max(stays))))
+}
+
+/// Half of all values of a normal distribution are within this many standard deviations of the mean.
+const NORMAL_MEDIAN: f64 = 0.674_489_75;
 
 /// Standard deviation; `None` of nothing.
 pub(super) fn spread(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
@@ -240,8 +260,11 @@ mod tests {
         let settling = Nanoseconds::from_millis(1000);
         let found = idle_level(&segments, Watts::from_watts(1.0), settling).expect("loads end");
         assert_eq!(found.power, Watts::from_watts(55.0), "the upper of two");
-        // Two levels 4 W apart, which are known to 1 W each.
-        assert!((found.std_error.as_watts() - (8.0f64 + 1.0).sqrt() / 2f64.sqrt()).abs() < 1e-9, "{found:?}");
+        // Two levels 5 W apart, of 50 or 51 and 54 or 55 W, which are known to 1 W each.
+        assert!(
+            (found.std_error.as_watts() - (12.5f64 + 1.0).sqrt() / 2f64.sqrt()).abs() < 1e-9,
+            "{found:?}"
+        );
         // Without a rest that long there is none.
         let short = staircase(&[(1.0, 20.0), (2.0, 150.0), (0.8, 50.0), (2.0, 150.0), (0.8, 50.0)]);
         assert_eq!(idle_level(&short, Watts::ZERO, settling), None);
@@ -276,6 +299,23 @@ mod tests {
         let of = |values: &[f64]| spread(values.iter().copied());
         assert_eq!((of(&[]), of(&[3.0]), of(&[1.0, 2.0, 3.0])), (None, Some(0.0), Some(1.0)));
         assert_eq!(of(&[0.0, 0.0, 4.0, 4.0, 2.0]), Some(2.0));
+    }
+
+    /// Levels of steady power, as they are found: 52 W after each of two loads, for 0.8 s after the second, and 25 W for long.
+    #[test]
+    fn of_a_long_level_only_what_lies_within_the_second_counts() {
+        let steps =
+            [(0.0, 25.0), (1.0, 140.0), (2.2, 52.0), (3.1, 90.0), (3.6, 52.0), (4.4, 25.0), (9.0, 25.0)];
+        let at = |seconds: f64| Timestamp::from_nanos((seconds * 1e9).round() as u64);
+        let segment = |pair: &[(f64, f64)]| Segment {
+            start: at(pair[0].0),
+            end: at(pair[1].0),
+            power: Watts::from_watts(pair[0].1),
+        };
+        let segments: Vec<Segment> = steps.windows(2).map(segment).collect();
+        let found = idle_level(&segments, Watts::from_watts(0.5), Nanoseconds::ZERO).expect("loads end");
+        assert_eq!(found.power, Watts::from_watts(52.0));
+        assert!((found.std_error.as_watts() - 0.5 / 2f64.sqrt()).abs() < 1e-9, "{found:?}");
     }
 
     /// One that gives few readings of a rest holds each of them for long: whether the level stays only later ones tell.

@@ -308,8 +308,9 @@ fn window_by_load(refresh_ms: u32, window_ms: u32) -> f64 {
     println!("{text}");
     assert!(text.contains("Fake GPU, 16 bursts"), "{text}");
     let idle = text.lines().find_map(|line| line.strip_prefix("active idle")).expect("a level");
-    let idle: f64 = idle.trim().trim_end_matches(" W").parse().expect("watts");
-    assert!((idle - 50.0).abs() < 0.5, "{idle} W");
+    let (idle, error) = idle.trim().split_once(" W ± ").expect("a level and its error");
+    let idle: f64 = idle.parse().expect("watts");
+    assert!((idle - 50.0).abs() < 0.5 && error.ends_with(" mW"), "{idle} ± {error}");
     let model: Value = serde_json::from_slice(&std::fs::read(model).expect("a model")).expect("JSON");
     model["kind"]["boxcar"]["window"].as_f64().expect("a window in nanoseconds") * 1e-9
 }
