@@ -211,7 +211,7 @@ mod tests {
     fn shares_do_not_hang_on_the_unit_of_joules() {
         for told in [0.0, 0.5, 0.8] {
             let shares = |unit: f64| {
-                let found = found_in(told, 0.008, unit).expect("seen");
+                let found = found_in(told, 0.001, unit).expect("seen");
                 [found.of_difference, found.of_joules]
             };
             let joules = shares(1.0);
