@@ -131,7 +131,7 @@ mod tests {
         let mut sequence = SampleSequence::default();
         (0..300_000).for_each(|cell| sequence.push(0, cell));
         let mut follower = sequence.follow();
-        let is_lost = |at: u32| at % 3 == 0;
+        let is_lost = |at: u32| at.is_multiple_of(3);
         let expected: Vec<(u32, u32)> =
             (0..20_000).filter_map(|at| Some((follower.next(!is_lost(at))?, at))).collect();
         assert!((4000..8000).contains(&expected.len()), "some are in it: {}", expected.len());

@@ -185,8 +185,8 @@ fn lengths_are_believed_as_far_as_the_model_knows_them() {
         Point::at(&readings, &seen, &model, length, 0.0).log_prior
     };
     // One standard error, and two to the other side: a half and two less.
-    for (errors, less) in [(1.0, 0.5), (-2.0, 2.0)] {
-        let fall = log_prior(0.2, 0.1) - log_prior(0.2, 0.1 * (0.2 * errors as f64).exp());
+    for (errors, less) in [(1.0f64, 0.5), (-2.0, 2.0)] {
+        let fall = log_prior(0.2, 0.1) - log_prior(0.2, 0.1 * (0.2 * errors).exp());
         assert!((fall - less).abs() < 1e-9, "{fall}");
     }
     assert_eq!(log_prior(0.0, 0.1), log_prior(0.0, 0.13), "of a length that is given there is no other");

@@ -134,7 +134,7 @@ fn print_csv(out: &mut impl Write, predicted: &[Predicted]) -> csv::Result<()> {
     for row in predicted {
         let (low, high) = (row.interval.map(|(low, _)| low), row.interval.map(|(_, high)| high));
         let numbers = [Some(row.watts), low, high, row.measured].map(number);
-        table.write_record(std::iter::once(&*row.group).chain(numbers.iter().map(String::as_str)))?;
+        table.write_record(std::iter::once(row.group).chain(numbers.iter().map(String::as_str)))?;
     }
     table.flush()?;
     Ok(())
