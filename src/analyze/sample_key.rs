@@ -38,3 +38,6 @@ impl OwnAddress {
 
 /// No CPU, as a number in keys.
 pub const NO_CPU: u32 = u32::MAX;
+
+/// CPUs have lower numbers: kernels end at 8192 of them. Damaged files name others.
+pub const MOST_CPUS: u32 = 1 << 13;

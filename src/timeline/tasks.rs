@@ -16,6 +16,9 @@ use crate::profile::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TaskId(u32);
 
+/// So many answers are at hand: threads that run at the same time mostly have numbers that follow each other.
+const LATEST: usize = 8;
+
 /// The pid of the kernel's own mappings.
 const KERNEL_PID: u32 = u32::MAX;
 
@@ -26,8 +29,9 @@ const KERNEL_PID: u32 = u32::MAX;
 pub struct Tasks {
     tasks: Vec<Task>,
     task_ids: FxHashMap<(u32, u32), TaskId>,
-    /// The last answer of [`Tasks::task`]: samples come in bursts from one thread.
-    last: Option<((u32, u32), TaskId)>,
+    /// The latest answers of [`Tasks::task`], each at the place of its thread's number: on each CPU samples come in bursts from
+    /// one thread.
+    latest: [Option<((u32, u32), TaskId)>; LATEST],
     processes: Vec<Process>,
     process_ids: FxHashMap<u32, usize>,
     kernel: AddressSpace,
@@ -66,7 +70,7 @@ impl Default for Tasks {
         Self {
             tasks: Vec::new(),
             task_ids: FxHashMap::default(),
-            last: None,
+            latest: [None; LATEST],
             processes: Vec::new(),
             process_ids: FxHashMap::default(),
             kernel: AddressSpace::default(),
@@ -83,8 +87,10 @@ impl Default for Tasks {
 
 impl Tasks {
     /// The task of a thread, made up with perf's name for a stranger (`:1234`) if no record told of it.
+    #[inline]
     pub fn task(&mut self, pid: u32, tid: u32) -> TaskId {
-        if let Some((key, id)) = self.last
+        let place = tid as usize % LATEST;
+        if let Some((key, id)) = self.latest[place]
             && key == (pid, tid)
         {
             return id;
@@ -100,7 +106,7 @@ impl Tasks {
                 self.new_task(pid, tid, name, None)
             }
         };
-        self.last = Some(((pid, tid), id));
+        self.latest[place] = Some(((pid, tid), id));
         id
     }
 
@@ -446,7 +452,7 @@ impl Tasks {
         }
         self.tasks.push(Task { process, thread });
         self.task_ids.insert((pid, tid), id);
-        self.last = None;
+        self.latest = [None; LATEST];
         id
     }
 

@@ -5,9 +5,7 @@
 //! of the samples there since CPU times were read last: of those at the ends of gaps as far as these can hold it, and of all
 //! alike else. Where the program slept, gaps could hold more than is missing: the more they could, the less they tell.
 
-use rustc_hash::FxHashMap;
-
-use crate::analyze::sample_key::SampleKey;
+use crate::analyze::sample_key::{MOST_CPUS, SampleKey};
 use crate::units::{Nanoseconds, Timestamp};
 
 /// Samples of one CPU that are kept between two readings of CPU times.
@@ -19,7 +17,8 @@ const LONG: f64 = 1.5;
 /// The samples of a clock since CPU times were read last.
 #[derive(Debug, Default)]
 pub(super) struct LatestSamples {
-    cpus: FxHashMap<u32, OfCpu>,
+    /// By number; few are between those that there are.
+    cpus: Vec<OfCpu>,
 }
 
 #[derive(Debug, Default)]
@@ -40,7 +39,15 @@ impl LatestSamples {
     /// A sample that stands for so many nanoseconds.
     #[inline]
     pub fn sampled(&mut self, cpu: u32, time: Timestamp, count: u64, key: SampleKey) {
-        let of_cpu = self.cpus.entry(cpu).or_default();
+        // Of others nothing is ever counted.
+        if cpu >= MOST_CPUS {
+            return;
+        }
+        let cpu = cpu as usize;
+        if self.cpus.len() <= cpu {
+            self.cpus.resize_with(cpu + 1, OfCpu::default);
+        }
+        let of_cpu = &mut self.cpus[cpu];
         let before = of_cpu.latest.replace((time, key));
         if of_cpu.samples.len() < MOST_SAMPLES {
             let count = count as f64;
@@ -52,7 +59,7 @@ impl LatestSamples {
 
     /// Whose so many nanoseconds were on a CPU; of nobody where the program never had a sample there.
     pub fn share_out(&self, cpu: u32, nanos: f64) -> Vec<(SampleKey, Nanoseconds)> {
-        let Some(OfCpu { latest: Some((_, latest)), samples }) = self.cpus.get(&cpu) else {
+        let Some(OfCpu { latest: Some((_, latest)), samples }) = self.cpus.get(cpu as usize) else {
             return Vec::new();
         };
         let (room, counted) = samples
@@ -76,7 +83,7 @@ impl LatestSamples {
 
     /// CPU times were read: what comes now is of the next stretch of time.
     pub fn begin(&mut self) {
-        self.cpus.values_mut().for_each(|of_cpu| of_cpu.samples.clear());
+        self.cpus.iter_mut().for_each(|of_cpu| of_cpu.samples.clear());
     }
 
     /// Keys mean nothing any more.

@@ -12,6 +12,7 @@ use perf_data::attr::flag;
 
 use crate::analyze::aggregate::short_tasks::ShortTasks;
 use crate::analyze::events::{EventRoles, EventUnit};
+use crate::analyze::sample_key::MOST_CPUS;
 use crate::profile::SHORT_PROCESSES;
 use crate::recording::Recording;
 use crate::recording::metadata::Target;
@@ -19,8 +20,6 @@ use crate::units::{Nanoseconds, Timestamp};
 
 /// Clocks of samples and of counters differ by no more than this share of the time.
 const TOLERATED_SHARE: f64 = 0.02;
-/// Kernels end at 8192 CPUs.
-const MOST_CPUS: u32 = 1 << 13;
 /// Every thread's last tick is missing; of a few threads that is no more than this.
 const TOLERATED: f64 = 20e6;
 

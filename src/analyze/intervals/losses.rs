@@ -6,6 +6,7 @@
 
 use crate::analyze::intervals::pace::weight_of_latest;
 use crate::analyze::intervals::spans::Span;
+use crate::analyze::sample_key::MOST_CPUS;
 use crate::attribute::{Charge, Quantum};
 use crate::units::{Nanoseconds, Timestamp};
 
@@ -52,9 +53,6 @@ impl Loss {
         Quantum { start, end, cpu, event, count, running: span.running, charge: Charge::Lost }
     }
 }
-
-/// Damaged files name wild CPUs; kernels end at 8192.
-const MOST_CPUS: usize = 1 << 13;
 
 impl Losses {
     /// A sample of `count` events. Call in time order.
@@ -113,7 +111,7 @@ impl Losses {
 
 fn slot(cpu: Option<u32>) -> Option<usize> {
     let slot = cpu.map_or(0, |cpu| cpu as usize + 1);
-    (slot <= MOST_CPUS).then_some(slot)
+    (slot <= MOST_CPUS as usize).then_some(slot)
 }
 
 #[cfg(test)]
@@ -166,7 +164,7 @@ mod tests {
             assert_eq!(found, expected, "{cpu:?}");
         }
         losses.sampled(0, Some(8192), at(0), 5);
-        assert_eq!(losses.cpus.len(), MOST_CPUS + 1);
+        assert_eq!(losses.cpus.len(), MOST_CPUS as usize + 1);
     }
 
     #[test]
