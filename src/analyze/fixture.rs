@@ -92,6 +92,16 @@ pub fn file_with_readings(
     file_with(stacks, metadata, is_read, |_, _| {})
 }
 
+/// A recording of this target by a clock, with these flags of its event besides.
+pub fn recording_of_clock(target: Target, system_wide_samples: bool, flags: u64) -> Recording {
+    let metadata = Metadata { target, system_wide_samples, ..metadata() };
+    let mut file = file_with_readings(&[vec![1]], metadata, |_| true);
+    let usual = flag::SAMPLE_ID_ALL | flag::KSYMBOL | flag::USE_CLOCKID;
+    let at = file.windows(8).position(|bytes| bytes == usual.to_le_bytes()).expect("the clock's flags");
+    file[at..at + 8].copy_from_slice(&(usual | flags).to_le_bytes());
+    Recording::from_bytes(file).expect("a recording")
+}
+
 /// The same with other records beside each reading of the meters.
 pub fn file_with(
     stacks: &[Vec<u64>],

@@ -167,4 +167,31 @@ mod tests {
         assert_eq!(all.sensitivities, [5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 14.0, 16.0]);
         assert_eq!((all.rows_of(1, 4), all.first_cell), (Some(4..8), 0));
     }
+
+    fn bucket(of_cells: &[u32]) -> Bucket {
+        Bucket {
+            start: Timestamp::default(),
+            end: Timestamp::default(),
+            measured: Vec::new(),
+            modelled: Joules::ZERO,
+            balance: Balance::default(),
+            quanta: 0,
+            by_cell: of_cells.iter().map(|cell| InSlice { cell: *cell, joules: 1.0, seconds: 0.0 }).collect(),
+        }
+    }
+
+    #[test]
+    fn buckets_that_are_empty_are_not_looked_at_again_and_others_are() {
+        let mut all = Attribution { kept_entries: 8, ..Attribution::default() };
+        let mut take = |cells: usize, more: &[&[u32]]| -> (Vec<(usize, Vec<u32>)>, usize) {
+            all.buckets.extend(more.iter().map(|of_cells| bucket(of_cells)));
+            let taken = all.take_cells(cells).by_bucket;
+            let numbers = |of: Vec<InSlice>| of.iter().map(|entry| entry.cell).collect();
+            (taken.into_iter().map(|(index, of)| (index, numbers(of))).collect(), all.emptied_buckets)
+        };
+        // Cells 0 and 1, then 2, then 3, which are numbered from 0 on each time.
+        assert_eq!(take(2, &[&[0], &[1, 0], &[1]]), (vec![(0, vec![0]), (1, vec![1, 0]), (2, vec![1])], 3));
+        assert_eq!(take(1, &[&[2], &[], &[3]]), (vec![(3, vec![0])], 5));
+        assert_eq!(take(1, &[&[3]]), (vec![(5, vec![0]), (6, vec![0])], 7));
+    }
 }

@@ -206,6 +206,17 @@ mod tests {
     }
 
     #[test]
+    fn at_a_reading_the_stretch_before_it_tells() {
+        // Of the third reading it was not counted how long the program ran.
+        let mut time = OtherTime::default();
+        for (millis, own) in [(0, Some(0)), (10, Some(5)), (20, None)] {
+            time.push(at(millis), Nanoseconds::from_millis(millis), 0.0);
+            own.into_iter().for_each(|own| time.push_own(at(millis), Nanoseconds::from_millis(own)));
+        }
+        assert_eq!(time.charge(at(0), at(10), 3.0 * MS), (5.0 * MS, 0.0));
+    }
+
+    #[test]
     fn behind_the_last_reading_it_goes_on_as_it_was() {
         // Two CPUs, one the program's, the other somebody's. The recorder was killed 100 ms behind its last reading.
         for is_counted in [true, false] {

@@ -462,4 +462,36 @@ mod tests {
             prop_assert!((energy.as_joules() - sensor - c * ends).abs() < 1e-6 * (1.0 + energy.as_joules().abs()));
         }
     }
+
+    #[test]
+    fn a_burst_is_resolved_that_is_longer_than_what_smears_it() {
+        let model = SensorModel {
+            refresh: Some(Nanoseconds::from_millis(20)),
+            ..SensorModel::new(SensorKind::Boxcar { window: Nanoseconds::from_millis(50) })
+        };
+        let corrected = correct(&through_a_window(20, 50.0), &model).expect("long enough");
+        // The window, and a refresh to both sides of it.
+        let least = Nanoseconds::from_millis(90);
+        let shorter = Nanoseconds::from_nanos(least.as_nanos() - 1);
+        assert!(corrected.resolves(least) && !corrected.resolves(shorter));
+    }
+
+    #[test]
+    fn the_published_correction_by_hand() {
+        let trace = |readings: &[(f64, f64)]| {
+            let reading = |(time, watts): &(f64, f64)| PowerReading {
+                time: ms(*time),
+                power: Watts::from_watts(*watts),
+            };
+            PowerTrace::new(readings.iter().map(reading).collect())
+        };
+        let constant = Nanoseconds::from_millis(60);
+        let of = |readings: &[(f64, f64)]| correct_as_published(&trace(readings), constant);
+        // 200 W in 40 ms are 300 W in 60 ms.
+        let curve = of(&[(0.0, 100.0), (10.0, 150.0), (40.0, 300.0)]).expect("three readings");
+        assert_eq!(curve.knots().len(), 1);
+        let (time, power) = curve.knots()[0];
+        assert!(time == ms(10.0) && (power.as_watts() - 450.0).abs() < 1e-9, "{power}");
+        assert_eq!(of(&[(0.0, 100.0), (10.0, 150.0)]), Err(CorrectError::TooShort(2, 2)));
+    }
 }

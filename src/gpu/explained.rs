@@ -111,4 +111,11 @@ mod tests {
         }
         assert_eq!(of(&quiet, 833), None);
     }
+
+    #[test]
+    fn one_reading_is_no_stretch() {
+        let one = &refreshes(None)[..1];
+        let found = steady(one, Nanoseconds::from_millis(100), Watts::ZERO, &SensorModel::k20());
+        assert_eq!(found, (Vec::new(), None));
+    }
 }

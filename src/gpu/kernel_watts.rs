@@ -352,5 +352,27 @@ fn loudest(noise: &DVector<f64>) -> f64 {
 }
 
 #[cfg(test)]
+impl KernelWatts {
+    /// Owners that worked for so many seconds and draw the same, seen by a meter that moves ten times a second.
+    pub fn alike(owners: &[(u32, f64)]) -> Self {
+        let at = |tenth: u64| Timestamp::from_nanos(tenth * 100_000_000);
+        let moved = |tenth: u64| Sighting { since: at(tenth), unchanged: at(tenth), seen: at(tenth + 1) };
+        let sightings: Vec<Sighting> = (0..30).map(moved).collect();
+        let clock = Clock::all_of(&sightings, Nanoseconds::from_millis(100))[0];
+        let columns = Columns::by_time(&[owners.to_vec()]);
+        Self {
+            relative: vec![1.0; columns.count],
+            covariance: DMatrix::identity(columns.count, columns.count),
+            columns,
+            from_turn_to_turn: 0.0,
+            clock,
+            delay: 0.0,
+            smear: 0.0,
+            origin: at(0),
+        }
+    }
+}
+
+#[cfg(test)]
 #[path = "kernel_watts_tests.rs"]
 mod tests;

@@ -213,3 +213,18 @@ fn truth_span(curve: &PowerCurve) -> (Timestamp, Timestamp) {
     let (first, last) = curve.span().expect("a curve");
     (first.max(at(-4.0)), last.min(at(8.9)))
 }
+
+/// Outside of the load each reading stands for its own refresh, and errs by itself.
+#[test]
+fn outside_of_a_load_the_error_grows_with_the_root_of_the_readings() {
+    let (trace, switches, _) = recorded(0.025, 0.1, 0.037);
+    let found = known(&trace, &switches, &window(100));
+    let of_one = (found.levels.residual * found.period).as_joules();
+    assert!(of_one > 0.0);
+    let error = |readings: u64| {
+        let end = at(6.5) + Nanoseconds::from_nanos(readings * found.period.as_nanos());
+        found.error_outside(at(6.5), end).as_joules() / of_one
+    };
+    assert!([1, 4, 9].iter().all(|&readings| (error(readings) - (readings as f64).sqrt()).abs() < 1e-9));
+    assert_eq!(found.error_outside(at(3.0), at(5.0)), Joules::ZERO, "between the switches");
+}

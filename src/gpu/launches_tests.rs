@@ -244,3 +244,34 @@ proptest! {
         prop_assert!(shares.by_owner.values().all(|share| share.joules >= Joules::ZERO));
     }
 }
+
+/// Of twenty owners the last five have watts together.
+#[test]
+fn owners_that_share_a_column_are_unsure_of_their_own_watts() {
+    let owners: Vec<(u32, f64)> = (0..20).map(|owner| (owner, 1.0)).collect();
+    let watts = KernelWatts::alike(&owners);
+    assert!(watts.shares_column(15) && watts.shares_column(19) && !watts.shares_column(14));
+    let mut doubt = Doubt::default();
+    doubt.add(10.0, &[(0, 0.2), (15, 0.5), (19, 0.3)], &watts);
+    // A whole more of its watts is another division of 10 J: 0.5 of them is p, and p (1 - p) what it gains.
+    let own = |owner: u32| doubt.own.get(&owner).copied();
+    assert_eq!(own(0), None);
+    assert!((own(15).expect("shared") - 2.5).abs() < 1e-12 && (own(19).expect("shared") - 2.1).abs() < 1e-12);
+    // By the watts of the owner's own column, and by those of the one that both others are in.
+    let by_column = |owner: u32, column: usize| doubt.by_column[&(owner, column)];
+    assert!((by_column(0, 0) - 1.6).abs() < 1e-12 && (by_column(0, 15) + 1.6).abs() < 1e-12);
+    assert!((by_column(15, 0) + 1.0).abs() < 1e-12 && (by_column(15, 15) - 1.0).abs() < 1e-12);
+    doubt.add(10.0, &[(15, 1.0)], &watts);
+    assert!((doubt.own[&15] - 2.5).abs() < 1e-12, "one alone has all of it");
+}
+
+#[test]
+fn launches_that_follow_at_once_are_one_time() {
+    let times = |launches: &[(u64, u64)]| -> Vec<(u64, u64)> {
+        let launches: Vec<Outstanding> =
+            launches.iter().map(|(start, end)| launch(*start, *end, 1)).collect();
+        let millis = |time: Timestamp| time.as_nanos() / 1_000_000;
+        merged(&launches).into_iter().map(|(start, end)| (millis(start), millis(end))).collect()
+    };
+    assert_eq!(times(&[(0, 10), (10, 20), (21, 30), (22, 25)]), [(0, 20), (21, 30)]);
+}

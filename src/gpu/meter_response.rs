@@ -30,7 +30,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    fn by_time(owners: &[Vec<(u32, f64)>]) -> Self {
+    pub fn by_time(owners: &[Vec<(u32, f64)>]) -> Self {
         let mut totals: FxHashMap<u32, f64> = FxHashMap::default();
         for (owner, seconds) in owners.iter().flatten() {
             *totals.entry(*owner).or_default() += seconds;
@@ -160,5 +160,43 @@ impl Shown {
         for ((to, now), next) in to.iter_mut().zip(now).zip(next) {
             *to += now + part * (next - now);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by_time(seconds: &[f64]) -> Columns {
+        // In two bins: what counts is the sum.
+        let half = |at: usize| (at as u32, seconds[at] / 2.0);
+        let bin: Vec<(u32, f64)> = (0..seconds.len()).map(half).collect();
+        Columns::by_time(&[bin.clone(), bin])
+    }
+
+    #[test]
+    fn owners_with_little_work_have_watts_together() {
+        let columns = by_time(&[0.001, 3.0, 0.002, 5.0, 0.0]);
+        assert_eq!(columns.count, 3);
+        assert_eq!([3, 1, 2, 0].map(|owner| columns.of(owner)), [0, 1, 2, 2]);
+        assert_eq!([3, 1, 2, 0].map(|owner| columns.is_shared(owner)), [false, false, true, true]);
+        assert_eq!(columns.of(4), 2, "one that never worked");
+        let alone = by_time(&[3.0, 0.001]);
+        assert_eq!((alone.count, alone.of(1), alone.is_shared(1)), (2, 1, false), "the last is of one owner");
+        let all = by_time(&[1.0; 20]);
+        assert_eq!((all.count, all.of(14), all.of(15), all.of(19)), (MOST_COLUMNS, 14, 15, 15));
+        assert!(!all.is_shared(14) && all.is_shared(15) && all.is_shared(19));
+    }
+
+    #[test]
+    fn work_is_seen_in_the_time_in_which_it_was_done() {
+        // A tenth of a second each: nothing, work of both columns, of the second, nothing.
+        let until = vec![0.0, 0.0, 0.0, 0.0, 0.05, 0.05, 0.05, 0.15, 0.05, 0.15];
+        let busy = Busy { first: -0.1, width: 0.1, until, columns: 2 };
+        let is_busy =
+            |times: &[(f64, f64)]| times.iter().map(|of| busy.is_busy(of.0, of.1)).collect::<Vec<_>>();
+        assert_eq!(is_busy(&[(-0.1, 0.0), (0.0, 0.1), (0.1, 0.2), (0.2, 0.3)]), [false, true, true, false]);
+        // Beyond the ends nothing was done.
+        assert_eq!(is_busy(&[(-9.0, 0.0), (0.2, 9.0), (-9.0, 9.0), (0.1, 9.0)]), [false, false, true, true]);
     }
 }

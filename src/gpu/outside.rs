@@ -17,6 +17,13 @@ struct Saw {
     watts: f64,
 }
 
+impl Saw {
+    /// A window of so long whose answer came between two times; its ends may lie farther apart by a margin each.
+    fn through((earliest, latest): (f64, f64), (length, delay): (f64, f64), margin: f64, watts: f64) -> Self {
+        Self { start: earliest - delay - length - margin, end: latest - delay + margin, watts }
+    }
+}
+
 /// Readings with the time that each of them saw, by all that is plausible.
 pub(super) struct Outside {
     origin: Timestamp,
@@ -35,20 +42,14 @@ impl Outside {
         let origin = corrected.segments.first().map_or(Timestamp::default(), |of| of.start);
         let second = |time| second(origin, time);
         let delay = levels.delay.seconds;
-        let margin = levels.delay.std_error;
         let of_window = |of: &Refresh| {
-            let (length, error) = levels.length;
-            let margin = margin + 2.0 * error + 0.05 * length;
-            Saw {
-                start: second(of.earliest) - delay - length - margin,
-                end: second(of.latest) - delay + margin,
-                watts: model.scaled(of.power).as_watts(),
-            }
+            let answered = (second(of.earliest), second(of.latest));
+            let watts = model.scaled(of.power).as_watts();
+            Saw::through(answered, (levels.length.0, delay), levels.margin(), watts)
         };
-        let of_charge = |of: &Segment| Saw {
-            start: second(of.start) - delay - margin,
-            end: second(of.end) - delay + margin,
-            watts: of.power.as_watts(),
+        let of_charge = |of: &Segment| {
+            let margin = levels.delay.std_error;
+            Saw::through((second(of.start), second(of.end)), (0.0, delay), margin, of.power.as_watts())
         };
         let saw = match model.kind {
             SensorKind::Rc { .. } => corrected.segments.iter().map(of_charge).collect(),
@@ -98,4 +99,42 @@ impl Outside {
 /// Windows reach back to before the first poll.
 fn second(origin: Timestamp, time: Timestamp) -> f64 {
     if time >= origin { time.since(origin).as_secs_f64() } else { -origin.since(time).as_secs_f64() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_window_saw_reaches_as_far_as_is_plausible() {
+        let saw = Saw::through((10.0, 10.1), (1.0, 0.2), 0.05, 300.0);
+        assert!((saw.start - 8.75).abs() < 1e-9 && (saw.end - 9.95).abs() < 1e-9 && saw.watts == 300.0);
+    }
+
+    /// Readings of the time from 0 to 1, 1 to 2 and 2 to 3 s, of which those count that saw nothing of the load.
+    #[test]
+    fn the_nearest_reading_without_load_tells_the_power() {
+        let at = |millis: u64| Timestamp::from_nanos(5_000_000_000 + millis * 1_000_000);
+        let read = |second: f64, watts: f64| Saw { start: second, end: second + 1.0, watts };
+        let outside = Outside {
+            origin: at(0),
+            model: SensorModel::new(SensorKind::Counter),
+            saw: vec![read(0.0, 100.0), read(1.0, 110.0), read(2.0, 400.0)],
+        };
+        let shown = |segments: Vec<Segment>| -> Vec<(u64, u64, f64)> {
+            let millis = |time: Timestamp| time.since(at(0)).as_nanos() / 1_000_000;
+            segments.iter().map(|of| (millis(of.start), millis(of.end), of.power.as_watts())).collect()
+        };
+        let rest = Watts::from_watts(90.0);
+        let before = |until: u64| shown(outside.before(at(0), at(until), rest));
+        // Middles lie at 0.5 and 1.5 s.
+        assert_eq!(before(2500), [(0, 1000, 100.0), (1000, 2500, 110.0)]);
+        assert_eq!(before(2000), [(0, 1000, 100.0), (1000, 2000, 110.0)]);
+        assert_eq!(before(1999), [(0, 1999, 100.0)]);
+        assert_eq!(before(999), [(0, 999, 90.0)], "none saw rest alone");
+        let after = |from: u64| shown(outside.after(at(from), at(4000), rest));
+        assert_eq!(after(2000), [(2000, 4000, 400.0)]);
+        assert_eq!(after(2001), [(2001, 4000, 90.0)]);
+        assert_eq!(after(900), [(900, 2000, 110.0), (2000, 4000, 400.0)]);
+    }
 }

@@ -69,8 +69,7 @@ impl OwnReadings {
             .collect();
         // A counter's readings stand for a refresh, and have no length that may be another.
         let length = levels.length.0;
-        let margin = levels.delay.std_error + 2.0 * levels.length.1 + 0.05 * length;
-        let margin = if matches!(model.kind, SensorKind::Counter) { 0.0 } else { margin };
+        let margin = if matches!(model.kind, SensorKind::Counter) { 0.0 } else { levels.margin() };
         // A value that stands for several refreshes was read at the first of them: some sensors look seldom at a card at rest.
         let mut held = refreshes.first().map(|of| (of.power, of.earliest));
         let mut windows: Vec<Window> = refreshes
@@ -103,7 +102,8 @@ impl OwnReadings {
         if loads * 2 < all_loads.max(1) || rests * 2 < all_rests {
             return None;
         }
-        let found = Levels::of(&stretches, levels, model);
+        let otherwise = [levels.high().0, levels.rest().0].map(|level| model.scaled(level).as_watts());
+        let found = Levels::of(&stretches, otherwise);
         Some(Self::assembled(&stretches, &windows, &found, (first, all_loads - loads)))
     }
 
@@ -175,22 +175,23 @@ struct Levels {
 }
 
 impl Levels {
-    fn of(stretches: &[Stretch], levels: &KnownLevels, model: &SensorModel) -> Self {
+    /// Loads and rests draw as much as `otherwise` says where none has readings.
+    fn of(stretches: &[Stretch], otherwise: [f64; 2]) -> Self {
         let steps: Vec<f64> = stretches
             .iter()
             .flat_map(|of| of.own.windows(2).map(|pair| (pair[1].1 - pair[0].1).powi(2) / 2.0))
             .collect();
         let inner = &stretches[1..stretches.len() - 1];
-        let like = |is_load: bool, otherwise: Watts| {
+        let like = |is_load: bool, otherwise: f64| {
             let means: Vec<f64> =
                 inner.iter().filter(|of| of.is_load == is_load).filter_map(Stretch::mean).collect();
             let count = means.len() as f64;
             let mean = means.iter().sum::<f64>() / count;
             let square = means.iter().map(|of| (of - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
-            if means.is_empty() { (model.scaled(otherwise).as_watts(), 0.0) } else { (mean, square) }
+            if means.is_empty() { (otherwise, 0.0) } else { (mean, square) }
         };
-        let (load, load_square) = like(true, levels.high().0);
-        let (rest, rest_square) = like(false, levels.rest().0);
+        let (load, load_square) = like(true, otherwise[0]);
+        let (rest, rest_square) = like(false, otherwise[1]);
         // Where no stretch has two readings, those of different ones are compared.
         let reading = match steps.len() {
             0 => load_square.max(rest_square),
@@ -284,3 +285,7 @@ impl Stretch {
         (count > 0.0).then(|| self.own.iter().map(|(_, watts)| watts).sum::<f64>() / count)
     }
 }
+
+#[cfg(test)]
+#[path = "own_readings_tests.rs"]
+mod tests;

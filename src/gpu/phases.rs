@@ -271,6 +271,36 @@ mod tests {
         assert!(active_idle(&short, Watts::ZERO).is_some());
     }
 
+    #[test]
+    fn readings_that_touch_what_is_smeared_are_settled() {
+        let at = |millis: u64| Timestamp::from_nanos(millis * 1_000_000);
+        let segment = |(start, end, watts): (u64, u64, f64)| Segment {
+            start: at(start),
+            end: at(end),
+            power: Watts::from_watts(watts),
+        };
+        // A rest of 400 ms between loads; of a sensor that settles in 200 ms its inner half counts.
+        let segments = [
+            (0, 1000, 20.0),
+            (1000, 2000, 150.0),
+            (2000, 2100, 60.0),
+            (2100, 2200, 50.0),
+            (2200, 2300, 44.0),
+            (2300, 2400, 60.0),
+            (2400, 3000, 150.0),
+        ]
+        .map(segment);
+        let found = idle_level(&segments, Watts::ZERO, Nanoseconds::from_millis(200)).expect("a load ends");
+        assert_eq!(found.power, Watts::from_watts(44.0), "the lower half of 50 and 44 W");
+    }
+
+    #[test]
+    fn a_spread_has_one_value_less_than_there_are() {
+        let of = |values: &[f64]| spread(values.iter().copied());
+        assert_eq!((of(&[]), of(&[3.0]), of(&[1.0, 2.0, 3.0])), (None, Some(0.0), Some(1.0)));
+        assert_eq!(of(&[0.0, 0.0, 4.0, 4.0, 2.0]), Some(2.0));
+    }
+
     /// Levels of steady power, as they are found: 52 W after each of two loads, for 0.8 s after the second, and 25 W for long.
     #[test]
     fn of_a_long_level_only_what_lies_within_the_second_counts() {

@@ -229,7 +229,8 @@ fn narrow(refreshes: &mut [Refresh], period: f64) {
         for (from, to) in
             (1..bounds.len()).map(|i| (i - 1, i)).chain((1..bounds.len()).rev().map(|i| (i, i - 1)))
         {
-            if (bounds[to].1 - bounds[from].0).max(bounds[from].1 - bounds[to].0) <= farthest {
+            let (early, late) = (from.min(to), from.max(to));
+            if bounds[late].1 - bounds[early].0 <= farthest {
                 tighten(&mut bounds, from, to);
             }
         }

@@ -146,3 +146,19 @@ fn cells_that_slices_leave_out_follow_their_thread() {
     take(&mut part, &shared, &mut [0.0]);
     assert_eq!((part.cells[3].samples, part.cells[3].count), (5, 200));
 }
+
+/// Another one has thread 1 from the middle of the fifth slice on: half of it is left there, and nothing after.
+#[test]
+fn slices_keep_as_much_of_the_time_as_of_the_joules() {
+    let mut part = recording();
+    let before = part.clone();
+    let shared = shared(&part, (4.5, 30.0), false);
+    take(&mut part, &shared, &mut [0.0]);
+    let shares = |of: fn(&InSlice) -> f32, cell: usize| -> Vec<f32> {
+        let slices = part.slices.iter().zip(&before.slices);
+        slices.map(|(left, all)| of(&left.by_cell[cell]) / of(&all.by_cell[cell])).collect()
+    };
+    let left = [[1.0; 4].to_vec(), vec![0.5], [0.0; 15].to_vec()].concat();
+    assert_eq!((shares(|of| of.seconds, 1), shares(|of| of.joules, 1)), (left.clone(), left));
+    assert_eq!(shares(|of| of.seconds, 0), [1.0; 20]);
+}

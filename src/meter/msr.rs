@@ -247,4 +247,26 @@ mod tests {
         let search = find_under(find, &Roots::under(none.path()), &machine("AuthenticAMD-25-11-1", "zen4"));
         assert!(search.rejected[0].repair.as_deref().is_some_and(|repair| repair.contains("modprobe msr")));
     }
+
+    #[test]
+    fn what_is_read_of_a_register_goes_with_its_place() {
+        let files = FixtureMachine::new("dev/cpu/0/msr:");
+        let device = files.path().join("dev/cpu/0/msr");
+        let file = || File::options().read(true).write(true).open(&device).expect("readable");
+        let numbers = [0x611, 0x619, 0x639];
+        for (number, value) in numbers.iter().zip([1u64, 2, 3]) {
+            file().write_all_at(&value.to_le_bytes(), *number).expect("written");
+        }
+        let mut registers = Registers(numbers.map(|number| (file(), number)).into());
+        let read = |registers: &mut Registers| {
+            let mut values = Vec::new();
+            registers.read(&mut values).expect("readable");
+            values.into_iter().flatten().collect::<Vec<u64>>()
+        };
+        assert_eq!(read(&mut registers), [1, 2, 3]);
+        registers.remove(1);
+        assert_eq!(read(&mut registers), [1, 3]);
+        registers.remove(2);
+        assert_eq!(read(&mut registers), [1, 3], "there is no third one any more");
+    }
 }

@@ -332,6 +332,19 @@ mod tests {
         assert_eq!(least_squares(&design, &target, &[Sign::NonNegative; 2], None), None);
     }
 
+    /// Three columns at right angles, from 1 each towards -1, 0.3 and 2: half way the first is at zero, and goes no farther.
+    /// The second was on its way to -0.1 beside it, and does not end there.
+    #[test]
+    fn what_reaches_zero_first_is_held_there_alone() {
+        let gram = |i, j| if i == j { 1.0 } else { 0.0 };
+        let system = System::new(3, gram, |i| [-1.0, 0.3, 2.0][i], |_| Sign::NonNegative).expect("columns");
+        let mut state = ActiveSet { system: &system, passive: vec![true; 3], solution: vec![1.0; 3] };
+        state.move_to(vec![-1.0, -0.1, 2.0]).expect("regular");
+        assert_eq!(state.passive, [false, true, true]);
+        let close = |(found, expected): (&f64, f64)| (found - expected).abs() < 1e-12;
+        assert!(state.solution.iter().zip([0.0, 0.3, 2.0]).all(close), "{:?}", state.solution);
+    }
+
     proptest! {
         #[test]
         fn solutions_satisfy_the_kkt_conditions(

@@ -215,12 +215,14 @@ impl Line {
             let design = design(blocks, parts);
             Some(Self { fit: Fit::of(&design, left, covariance)?, parts })
         };
-        let better = |one: Self, other: Self| {
-            let more = (other.parts - one.parts) as f64;
-            let falls = one.fit.square() - other.fit.square();
-            if falls > WORTH_A_NUMBER * more * one.fit.alike().max(other.fit.alike()) { other } else { one }
-        };
-        PARTS.into_iter().filter_map(through).reduce(better)
+        PARTS.into_iter().filter_map(through).reduce(Self::or)
+    }
+
+    /// Itself, or one of more parts that is worth them.
+    fn or(self, other: Self) -> Self {
+        let more = (other.parts - self.parts) as f64;
+        let falls = self.fit.square() - other.fit.square();
+        if falls > WORTH_A_NUMBER * more * self.fit.alike().max(other.fit.alike()) { other } else { self }
     }
 
     /// What it begins with, and how much higher it is where it bends and at its end, on average over all the time: a bend is

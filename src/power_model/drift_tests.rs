@@ -227,3 +227,27 @@ fn errors_of_neighbours_that_are_alike_are_no_drift() {
     let (told, square) = told(&one_function, clocks);
     assert!(told <= 3 && square < 4.5, "{told}, {square}");
 }
+
+#[test]
+fn a_line_is_bent_where_errors_fall_by_more_than_the_numbers_are_worth() {
+    let line = |parts: usize, white: Vec<f64>| {
+        let (solution, covariance) = (DVector::zeros(parts + 1), DMatrix::zeros(parts + 1, parts + 1));
+        Line { fit: Fit { solution, covariance, white: DVector::from_vec(white) }, parts }
+    };
+    // A hundred errors of a sum of squares.
+    let opposite = |square: f64| (0..100).map(|at| (square / 100.0).sqrt() * [1.0, -1.0][at % 2]).collect();
+    let alike = |square: f64| vec![(square / 100.0).sqrt(); 100];
+    let chosen = |fewer: Vec<f64>, (parts, more): (usize, Vec<f64>)| {
+        let (fewer, more) = (line(parts / 2, fewer), line(parts, more));
+        fewer.or(more).parts
+    };
+    // 3.9 for one number more, 7.8 for two.
+    assert_eq!(chosen(opposite(100.0), (2, opposite(96.2))), 1);
+    assert_eq!(chosen(opposite(100.0), (2, opposite(96.0))), 2);
+    assert_eq!(chosen(opposite(100.0), (4, opposite(92.4))), 2);
+    assert_eq!(chosen(opposite(100.0), (4, opposite(92.0))), 4);
+    // Sums of errors that are all alike vary nineteen times as much, as is taken at most: 74.1 for each number.
+    assert_eq!(chosen(alike(100.0), (2, alike(26.5))), 1);
+    assert_eq!(chosen(alike(100.0), (2, opposite(26.5))), 1);
+    assert_eq!(chosen(alike(100.0), (2, alike(25.0))), 2);
+}

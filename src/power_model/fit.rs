@@ -317,6 +317,18 @@ mod tests {
     }
 
     #[test]
+    fn twice_the_noise_is_twice_the_standard_error() {
+        let options = FitOptions { weighting: Weighting::Absolute, ..FitOptions::default() };
+        let errors = |noise: f64| -> Vec<f64> {
+            let fit = Fit::new(&machine(noise), &options).expect("regular data");
+            fit.coefficients.iter().map(|of| of.std_error.expect("not at its bound")).collect()
+        };
+        for (once, twice) in errors(0.5).into_iter().zip(errors(1.0)) {
+            assert!((twice / once - 2.0).abs() < 1e-6, "{once} {twice}");
+        }
+    }
+
+    #[test]
     fn standard_errors_cover_the_truth() {
         let options = FitOptions { weighting: Weighting::Absolute, ..FitOptions::default() };
         let fit = Fit::new(&machine(0.5), &options).expect("regular data");

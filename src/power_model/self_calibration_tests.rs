@@ -232,3 +232,14 @@ fn static_power_is_known_if_that_of_every_package_is() {
     assert!(!known([0.8, 0.7], None) && !known([0.7, 0.8], None));
     assert!(known([9.0, 9.0], Some((12.0, 3.0))), "it was known before");
 }
+
+#[test]
+fn what_happened_without_any_event_tells_no_scale() {
+    let mut intervals = intervals(20, phases);
+    intervals.rows.iter_mut().for_each(|row| row.counts = vec![0.0; 3]);
+    for scale in [Scale::Joules, Scale::Relative] {
+        let prior = Prior { scale, ..prior([1.0; 3], None) };
+        let found = SelfCalibration::new(&intervals, &prior);
+        assert_eq!((found.joules_per_event, found.is_calibrated), (TRUTH.to_vec(), false));
+    }
+}

@@ -174,12 +174,17 @@ mod tests {
     /// Two programs of 8 and 12 W take random turns; readings are off by up to a tenth of an interval. The model gives the
     /// second `told` of the 4 W that it takes more.
     fn found(told: f64, edges: f64) -> Option<Unexplained> {
+        found_in(told, edges, 1.0)
+    }
+
+    /// The same in units of so many joules.
+    fn found_in(told: f64, edges: f64, unit: f64) -> Option<Unexplained> {
         let mut random = Random::seeded(7);
         let mut edge = 0.0;
         let row = |_| {
             let part = random.uniform();
             let next = edges * random.symmetric();
-            let (joules, seconds) = (0.01 * (8.0 + 4.0 * part) + next - edge, 0.01);
+            let (joules, seconds) = ((0.01 * (8.0 + 4.0 * part) + next - edge) / unit, 0.01);
             edge = next;
             Interval {
                 static_term: 0,
@@ -195,11 +200,27 @@ mod tests {
         let intervals = Intervals {
             rows,
             static_terms: 1,
-            edge_noise: 2.0 * edges * edges / 3.0,
+            edge_noise: 2.0 * edges * edges / 3.0 / (unit * unit),
             ..Intervals::default()
         };
-        let model = |row: &Interval| 0.01 * (8.0 + 4.0 * told * row.counts[0]);
-        Unexplained::by(&intervals, &[], model, |row| 4.0 * row.seconds)
+        let model = |row: &Interval| 0.01 * (8.0 + 4.0 * told * row.counts[0]) / unit;
+        Unexplained::by(&intervals, &[], model, |row| 4.0 * row.seconds / unit)
+    }
+
+    #[test]
+    fn shares_do_not_hang_on_the_unit_of_joules() {
+        for told in [0.0, 0.5, 0.8] {
+            let shares = |unit: f64| {
+                let found = found_in(told, 0.001, unit).expect("seen");
+                [found.of_difference, found.of_joules]
+            };
+            let joules = shares(1.0);
+            assert!(joules[0] > 0.0);
+            for unit in [1e-3, 1024.0] {
+                let close = |(found, expected): (f64, f64)| (found - expected).abs() < 1e-6;
+                assert!(shares(unit).into_iter().zip(joules).all(close), "{told} {unit}: {joules:?}");
+            }
+        }
     }
 
     #[test]

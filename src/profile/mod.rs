@@ -509,3 +509,31 @@ pub fn top_level(domains: &[DomainEnergy]) -> impl Iterator<Item = (usize, &Doma
         !domains.iter().any(|other| Some(other.info.name.as_str()) == parent)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_that_were_left_out_or_stand_in_for_time_tell_nothing() {
+        let division = |in_place_of_time: Option<&str>| Division {
+            model: String::new(),
+            source: String::new(),
+            is_exact: false,
+            left_out: vec![None, Some("it says what cycles say".to_owned())],
+            domains: Vec::new(),
+            bucket: Joules::from_joules(1.0),
+            bucket_reason: BucketReason::Usual,
+            is_by_time: false,
+            static_is_spread: false,
+            in_place_of_time: in_place_of_time.map(str::to_owned),
+        };
+        let tells_nothing = |in_place_of_time: Option<&str>| {
+            let division = division(in_place_of_time);
+            [(0, "cycles"), (1, "instructions"), (2, "misses")]
+                .map(|(event, name)| division.tells_nothing(event, name))
+        };
+        assert_eq!(tells_nothing(None), [false, true, false]);
+        assert_eq!(tells_nothing(Some("cycles")), [true, true, false]);
+    }
+}

@@ -136,6 +136,8 @@ mod tests {
         assert!(
             buckets.are_mixed(0.1, 0.5) && !buckets.are_mixed(0.003, 0.5) && !buckets.are_mixed(0.1, 1.0)
         );
+        // Five independent samples are not mixed yet, six are.
+        assert!(!buckets.are_mixed(0.005, 0.0) && buckets.are_mixed(0.006, 0.0));
         assert_eq!(Buckets { cpus: 4.0, ..buckets }.unmixed(0.02, 0.1, 1.0), 0.04);
     }
 

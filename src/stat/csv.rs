@@ -93,4 +93,19 @@ mod tests {
         assert!(lines[1].starts_with("./fast 1,package-0,measured,energy,J,3,10,"), "{}", lines[1]);
         assert!(lines.iter().any(|line| line.starts_with("B/A,run,measured,time,,3,2")), "{text}");
     }
+
+    #[test]
+    fn an_estimated_domain_leaves_the_time_measured() {
+        let mut measured = two_programs();
+        measured.domains[2].info.method = Method::Estimated;
+        let text = csv(&measured).expect("a table");
+        let methods = |start: &str| -> Vec<&str> {
+            let rows = text.lines().filter_map(|line| line.strip_prefix(start));
+            rows.filter_map(|rest| rest.split(',').next()).collect()
+        };
+        assert_eq!(methods("./fast 1,package-0,"), ["measured"; 3]);
+        assert_eq!(methods("./fast 1,dram-0,"), ["estimated"; 3]);
+        assert_eq!(methods("./fast 1,total,"), ["estimated"; 3]);
+        assert_eq!(methods("./fast 1,run,"), ["measured"; 2]);
+    }
 }

@@ -5,6 +5,7 @@ use super::formula::Formula;
 use super::model::LogModel;
 use super::runs::{AXES, Axis, Measurements};
 use super::space::Space;
+use crate::numerics::least_squares::LeastSquares;
 
 /// Another form must predict settings that it has not seen better than the usual one by this factor.
 const CLEARLY: f64 = 0.9;
@@ -90,21 +91,18 @@ fn closest<'a>(models: &[&'a LogModel]) -> Option<&'a LogModel> {
     models.iter().min_by(|a, b| squares(a).total_cmp(&squares(b))).copied()
 }
 
+/// The sum of squares of the fit of all others, by which is left out.
+fn squares_without(fit: &LeastSquares) -> Vec<f64> {
+    let squares: f64 = fit.residuals().iter().map(|residual| residual * residual).sum();
+    let without = |(residual, leverage): (&f64, &f64)| squares - residual * residual / (1.0 - leverage);
+    fit.residuals().iter().zip(fit.leverages()).map(without).collect()
+}
+
 /// Root mean square relative error of each setting as predicted by the others, which also choose among the models:
 /// infinite where they do not determine one.
 fn left_out(models: &[&LogModel]) -> f64 {
     let Some(first) = models.first() else { return f64::INFINITY };
-    let of_model = |model: &&LogModel| {
-        let fit = model.least_squares();
-        let squares: f64 = fit.residuals().iter().map(|residual| residual * residual).sum();
-        let rest: Vec<f64> = fit
-            .residuals()
-            .iter()
-            .zip(fit.leverages())
-            .map(|(residual, leverage)| squares - residual * residual / (1.0 - leverage))
-            .collect();
-        (rest, model.leave_one_out())
-    };
+    let of_model = |model: &&LogModel| (squares_without(model.least_squares()), model.leave_one_out());
     let all: Vec<(Vec<f64>, Vec<Option<f64>>)> = models.iter().map(of_model).collect();
     let count = first.least_squares().residuals().len();
     let of_setting = |at: usize| -> Option<f64> {
@@ -114,4 +112,20 @@ fn left_out(models: &[&LogModel]) -> f64 {
     };
     let squares: Option<f64> = (0..count).map(of_setting).sum();
     squares.map_or(f64::INFINITY, |squares| (squares / count as f64).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DMatrix;
+
+    use super::*;
+
+    /// Means of 1, 2 and 6 without one of them are 4, 3.5 and 1.5.
+    #[test]
+    fn squares_without_one_are_those_of_a_fit_of_the_others() {
+        let fit = LeastSquares::fit(&DMatrix::from_element(3, 1, 1.0), &[1.0, 2.0, 6.0]).expect("a column");
+        for (found, expected) in squares_without(&fit).into_iter().zip([8.0, 12.5, 0.5]) {
+            assert!((found - expected).abs() < 1e-9, "{found} for {expected}");
+        }
+    }
 }

@@ -327,6 +327,14 @@ mod tests {
     }
 
     #[test]
+    fn a_level_beyond_the_last_is_the_last() {
+        let space = sample();
+        assert_eq!(space.position_at(&[2, 1, 1]), 11);
+        assert_eq!(space.position_at(&[0, 9, 0]), space.position_at(&[0, 1, 0]));
+        assert_eq!(space.position_at(&[3, 2, 2]), 11);
+    }
+
+    #[test]
     fn spans_what_lies_between_its_levels() {
         let space = sample();
         let at = |threads: f64| {

@@ -116,6 +116,9 @@ mod tests {
         assert!(others.iter().all(|&other| other != first));
         assert_eq!(table.cell(key(1, 1), NO_CPU, 0), first);
         assert_eq!((table.len(), table.event_of(6), table.event_of(7)), (7, Some(1), None));
+        let cells_alone = 7 * (BYTES_PER_CELL + BYTES_PER_KEY);
+        assert_eq!(table.bytes(0), cells_alone + 4 * BYTES_PER_STACK);
+        assert_eq!(table.bytes(24), table.bytes(0) + 7 * 24);
         let (cells, stacks) = table.finish(counts());
         assert_eq!((cells.len(), stacks.len()), (7, 4));
         assert_eq!((cells[0].cpu, cells[5].cpu), (None, Some(0)));

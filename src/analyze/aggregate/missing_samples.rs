@@ -198,3 +198,32 @@ impl MissingSamples {
         self.missed.as_ref().map(|missed| missed.warnings(events, made_up, known)).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use perf_data::attr::flag;
+
+    use super::*;
+    use crate::analyze::fixture::recording_of_clock;
+    use crate::recording::metadata::Target;
+
+    #[test]
+    fn what_was_lost_is_not_told_as_what_was_not_sampled() {
+        let target = Target::Command { argv: vec!["app".to_owned()], pid: 50 };
+        let recording = recording_of_clock(target, false, flag::EXCLUDE_KERNEL);
+        let roles = EventRoles::new(&recording);
+        let told = |is_lost: bool| {
+            let mut missing = MissingSamples::new(&recording, &roles, &Options::default(), false);
+            if is_lost {
+                missing.lost();
+            }
+            // A tenth of a second of the program, of which no sample tells.
+            let at = |millis: u64| Timestamp::from_nanos(millis * 1_000_000);
+            let own = |millis: u64| [(0, Nanoseconds::from_millis(millis))];
+            assert!(missing.cpu_times(at(0), &own(0)).is_empty());
+            let told = missing.cpu_times(at(100), &own(100));
+            told.iter().map(|of| of.running).collect::<Vec<_>>()
+        };
+        assert_eq!((told(false), told(true)), (vec![Nanoseconds::from_millis(100)], Vec::new()));
+    }
+}

@@ -229,7 +229,7 @@ impl NotSampled {
 mod tests {
     use super::super::unsampled::Unsampled;
     use super::*;
-    use crate::recording::metadata::Metadata;
+    use crate::analyze::fixture::recording_of_clock as recording;
 
     const MS: u64 = 1_000_000;
 
@@ -319,17 +319,6 @@ mod tests {
         // A tick late.
         compared.sampled(1, 0, 99 * MS);
         assert!(compared.counted(at(200), &[(0, Nanoseconds::from_millis(198))]).is_empty());
-    }
-
-    /// A recording of a command by a clock, with these flags of its event besides.
-    fn recording(target: Target, system_wide_samples: bool, flags: u64) -> Recording {
-        use crate::analyze::fixture::{file_with_readings, metadata};
-        let metadata = Metadata { target, system_wide_samples, ..metadata() };
-        let mut file = file_with_readings(&[vec![1]], metadata, |_| true);
-        let usual = flag::SAMPLE_ID_ALL | flag::KSYMBOL | flag::USE_CLOCKID;
-        let at = file.windows(8).position(|bytes| bytes == usual.to_le_bytes()).expect("the clock's flags");
-        file[at..at + 8].copy_from_slice(&(usual | flags).to_le_bytes());
-        Recording::from_bytes(file).expect("a recording")
     }
 
     #[test]

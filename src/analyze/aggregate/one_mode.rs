@@ -34,8 +34,30 @@ pub(crate) fn warning(recording: &Recording, roles: &EventRoles) -> Option<Strin
 /// The flag that all sampled events have and that leaves out a mode, if there is one.
 fn sampled_mode(recording: &Recording, roles: &EventRoles) -> Option<u64> {
     let is_sampled = |event: &&EventDesc| roles.sampled().iter().any(|sampled| sampled.name == event.name);
+    mode_of_all(recording.events().iter().filter(is_sampled).map(|event| event.attr.flags))
+}
+
+fn mode_of_all(flags: impl Iterator<Item = u64>) -> Option<u64> {
     let modes = flag::EXCLUDE_KERNEL | flag::EXCLUDE_USER;
-    let mut flags = recording.events().iter().filter(is_sampled).map(|event| event.attr.flags & modes);
+    let mut flags = flags.map(|flags| flags & modes);
     let first = flags.next().filter(|first| [flag::EXCLUDE_KERNEL, flag::EXCLUDE_USER].contains(first))?;
     flags.all(|others| others == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_mode_was_sampled_where_all_events_leave_out_the_same_other() {
+        const USER: u64 = flag::EXCLUDE_KERNEL;
+        const KERNEL: u64 = flag::EXCLUDE_USER;
+        let of = |flags: &[u64]| mode_of_all(flags.iter().copied());
+        assert_eq!((of(&[USER]), of(&[USER, USER, USER | flag::DISABLED])), (Some(USER), Some(USER)));
+        assert_eq!(of(&[KERNEL, KERNEL]), Some(KERNEL));
+        for both in [[USER, KERNEL], [USER, 0], [0, USER], [0, 0], [USER | KERNEL; 2]] {
+            assert_eq!(of(&both), None, "{both:?}");
+        }
+        assert_eq!(of(&[]), None);
+    }
 }

@@ -340,4 +340,36 @@ mod tests {
         assert_eq!(SampleUnwinder::obstacle(&recording), None);
         assert!(!copies_stacks(&recording) && !copies_tops_of_stacks(&recording));
     }
+
+    /// On Arm, where of a stack that is too short the link register tells the caller.
+    #[test]
+    fn what_is_copied_for_the_arguments_of_a_call_is_no_stack() {
+        let options = SymbolizeOptions::default();
+        let mut tasks = Tasks::default();
+        let task = tasks.task(1, 1);
+        let callchain: Vec<u8> =
+            [CONTEXT_USER, 0x1000].iter().flat_map(|entry: &u64| entry.to_le_bytes()).collect();
+        let values = 0x2000u64.to_le_bytes();
+        let registers = UserRegisters { is_64bit: true, mask: 1 << LINK_REGISTER, values: &values };
+        let mut asks_for_the_caller = |bytes: usize| {
+            let mut unwinder = SampleUnwinder {
+                unwinder: StackUnwinder::new(options.clone(), Architecture::Aarch64),
+                return_addresses: ReturnAddressFinder::new(options.clone()),
+                architecture: Architecture::Aarch64,
+                frames: Vec::new(),
+                hidden_callers: HiddenCallers::default(),
+            };
+            let stack = vec![0; bytes];
+            let sample = Sample {
+                callchain: Callchain(&callchain),
+                user_registers: Some(registers),
+                user_stack: &stack,
+                ..Sample::default()
+            };
+            unwinder.unwind(&tasks, task, &sample);
+            unwinder.hidden_callers.samples == 1
+        };
+        let most = ARGUMENTS_STACK_BYTES as usize;
+        assert_eq!([0, most, most + 1].map(&mut asks_for_the_caller), [true, true, false]);
+    }
 }

@@ -70,4 +70,14 @@ mod tests {
     fn a_counter_without_end_is_never_late() {
         assert_eq!(warning(None, &[0.0, 0.05, 900.0]), None);
     }
+
+    #[test]
+    fn two_readings_of_one_time_tell_no_power() {
+        let mut readings = LateReadings::default();
+        for (millis, joules) in [(0, 0.0), (0, 1.0), (50, 1.5)] {
+            let (time, energy) = (Timestamp::from_nanos(millis * 1_000_000), Joules::from_joules(joules));
+            readings.reading(Some(Joules::from_joules(4.0)), time, energy);
+        }
+        assert_eq!(readings.late, 0);
+    }
 }

@@ -131,6 +131,21 @@ mod tests {
     }
 
     #[test]
+    fn a_wild_gap_counts_as_twice_the_usual_one() {
+        let long_after = |gap: u64| {
+            let mut gaps = Gaps::default();
+            let mut time = 0;
+            // In microseconds. Of about sixty-four gaps one is of 20 ms: 10.156 ms are usual then.
+            [0, 10_000, 10_000, 10_000_000, gap].map(|gap| {
+                time += gap;
+                gaps.sample(Timestamp::from_nanos(time * 1000)).is_some()
+            })
+        };
+        assert_eq!(long_after(20_300), [false, false, false, true, false]);
+        assert_eq!(long_after(20_325), [false, false, false, true, true]);
+    }
+
+    #[test]
     fn what_is_missing_is_that_of_the_sample_at_the_end_of_the_gap() {
         // A period of 100 every 10 ms; of 1000 ms 300 are without a sample, but the one at their end.
         let (given, left) = given(&[missing(0, 1000, 2900, 7100)], &[late(400, 700)]);

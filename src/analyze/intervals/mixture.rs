@@ -149,4 +149,20 @@ mod tests {
         let nothing = Mixture::default().shares_in(Timestamp::from_nanos(0), &[0.0..1.0]);
         assert!(nothing[0].iter().all(|share| *share == 0.0));
     }
+
+    #[test]
+    fn parts_of_the_time_are_counted_from_where_they_begin() {
+        let mut mixture = Mixture::default();
+        // From 3 s after the beginning on one piece of code, and from 4 s on another.
+        for sample in 0..2000 {
+            let address = 0x40_1000 + sample / 1000 * 0x10_0000;
+            mixture.sample(address, Timestamp::from_nanos(80 * SECOND + sample * SECOND / 1000));
+        }
+        let times = [0.0..2.9, 3.0..3.9, 4.1..5.0, 5.1..9.0];
+        let shares = mixture.shares_in(Timestamp::from_nanos(77 * SECOND), &times);
+        let largest = |part: usize| shares[part][..COUNTS].iter().copied().fold(0.0, f64::max);
+        assert_eq!([0, 1, 2, 3].map(largest), [0.0, 1.0, 1.0, 0.0]);
+        let common: f64 = shares[1].iter().zip(&shares[2]).map(|(early, late)| early * late).sum();
+        assert_eq!(common, 0.0);
+    }
 }

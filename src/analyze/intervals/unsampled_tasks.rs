@@ -360,4 +360,14 @@ mod tests {
         tasks.reading(0, 3, reading(0, 0));
         assert_eq!(told(&mut tasks, 8000), None, "a frequency's period is not known before a sample");
     }
+
+    #[test]
+    fn samples_of_a_clock_are_not_compared_with_counters() {
+        use crate::analyze::fixture::recording_of_clock;
+        for system_wide in [false, true] {
+            let target = Target::Command { argv: vec!["app".to_owned()], pid: 50 };
+            let recording = recording_of_clock(target, system_wide, 0);
+            assert!(UnsampledTasks::new(&recording, &EventRoles::new(&recording)).is_none());
+        }
+    }
 }

@@ -146,7 +146,7 @@ fn sets_by_domain(
         }
         let terms = set.calibration.static_watts.as_ref().map_or(1, Vec::len);
         for (position, index) in indices.into_iter().enumerate() {
-            let static_term = if terms > 1 { position } else { 0 };
+            let static_term = position.min(terms.saturating_sub(1));
             let drift = drifts.get(static_term).cloned().flatten().map(|drift| (begin, drift));
             sets[index] = Some(DomainSet::new(set.clone(), static_term, prior.unexplained).changing(drift));
         }

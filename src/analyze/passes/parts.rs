@@ -119,3 +119,30 @@ impl Waiting {
         Part { stacks: self.callers.with_stacks_of(stacks), cells, taken, sequence: self.sequence }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::SampleSequence;
+
+    /// Of a long recording each second block of samples is in the sequence. What was lost counts for where blocks end.
+    #[test]
+    fn lost_records_stand_between_the_samples_that_are_found_again() {
+        let mut sequence = SampleSequence::default();
+        (0..300_000).for_each(|cell| sequence.push(0, cell));
+        let mut follower = sequence.follow();
+        let is_lost = |at: u32| at.is_multiple_of(3);
+        let expected: Vec<(u32, u32)> =
+            (0..20_000).filter_map(|at| Some((follower.next(!is_lost(at))?, at))).collect();
+        assert!((4000..8000).contains(&expected.len()), "some are in it: {}", expected.len());
+        let mut found = Vec::new();
+        let mut give = |part: Part| found.extend(part.sequence);
+        let mut parts = PartsMaker::new(Some(sequence.follow()), &mut give);
+        for at in 0..20_000 {
+            if is_lost(at) { parts.lost() } else { parts.sampled(Timestamp::default(), at) }
+        }
+        parts.end_part(StackTable::default(), CellTable::default(), CellCounts::default());
+        parts.finish(Attribution::default());
+        assert_eq!(found, expected);
+    }
+}

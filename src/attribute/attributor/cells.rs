@@ -66,3 +66,55 @@ fn multiply(rows: &mut [Joules], factors: &[f64]) {
         row.iter_mut().zip(factors).for_each(|(joules, factor)| *joules = *joules * *factor);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribute::attribution::Options;
+    use crate::attribute::{Charge, EventWeights, Quantum, Sharing};
+    use crate::hardware::{DomainInfo, DomainKind, Method};
+    use crate::units::Nanoseconds;
+
+    /// 10 W; four functions run for 10 ms each, and the last one once more when the first has been given away.
+    #[test]
+    fn cells_that_are_left_go_on_when_others_are_taken() {
+        let domains = [DomainInfo::new("p", DomainKind::Package, "test", Method::Measured)];
+        let options = Options {
+            bucket: Joules::from_joules(0.1),
+            static_power: Vec::new(),
+            rises: Vec::new(),
+            divided_later: Vec::new(),
+            horizon: Nanoseconds::from_millis(100),
+            keep_buckets: false,
+            sharing: Sharing::ByBucket,
+            sensitivities: false,
+        };
+        let weights = EventWeights::new(1, 1, |_, _| 1.0);
+        let mut attributor = Attributor::new(&domains, |_| Vec::new(), weights, options, true);
+        let at = |step: u64| Timestamp::from_nanos(step * 10_000_000);
+        let mut taken = Vec::new();
+        for step in 0..=40 {
+            attributor.reading(0, at(step), Joules::from_joules(0.1 * step as f64));
+            let cell = match step {
+                1..=4 => step as u32 - 1,
+                30 => 3,
+                _ => continue,
+            };
+            if step == 30 {
+                taken = attributor.take_cells(1).joules;
+            }
+            attributor.quantum(Quantum {
+                start: at(step - 1),
+                end: at(step),
+                cpu: Some(0),
+                event: 0,
+                count: 10,
+                running: Nanoseconds::from_millis(10),
+                charge: Charge::Cell(cell),
+            });
+        }
+        taken.extend(attributor.finish().cell_joules);
+        let joules: Vec<f64> = taken.iter().map(|of| (of.as_joules() * 1e9).round() / 1e9).collect();
+        assert_eq!(joules, [0.1, 0.1, 0.1, 0.2]);
+    }
+}

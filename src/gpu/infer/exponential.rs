@@ -52,6 +52,14 @@ impl Exponential {
     }
 }
 
+/// So many readings are enough.
+const MOST: usize = 1500;
+
+/// How many readings of so many become one: as many as leave ten of them to a time constant, where there are more than enough.
+fn readings_of_block(constant: f64, tick: f64, readings: usize) -> usize {
+    ((constant / (10.0 * tick)) as usize).clamp(1, readings / MOST + 1)
+}
+
 /// Finds the time constant with which the fewest stretches of steady power explain the readings.
 ///
 /// `guess`: about how long the sensor lags, seconds; `tick`: its refresh period.
@@ -62,10 +70,9 @@ pub fn best_exponential(
     tick: f64,
     guess: f64,
 ) -> Option<Exponential> {
-    const MOST: usize = 1500;
     const POINTS: u32 = 22;
     let guess = guess.max(0.5 * tick);
-    let blocks = ((guess / (10.0 * tick)) as usize).clamp(1, times.len() / MOST + 1);
+    let blocks = readings_of_block(guess, tick, times.len());
     let (times, watts) = averaged(times, watts, blocks);
     let noise = noise / (blocks as f64).sqrt();
     let (times, watts) = part_with_most(&times, &watts, 2 * MOST);
@@ -163,6 +170,16 @@ mod tests {
     }
 
     #[test]
+    fn many_readings_of_a_slow_sensor_become_fewer() {
+        // 0.8 s are 80 readings; 4000 readings are nearly three times enough.
+        assert_eq!(readings_of_block(0.8, 0.01, 4000), 3);
+        assert_eq!(readings_of_block(0.25, 0.01, 4000), 2);
+        assert_eq!(readings_of_block(0.05, 0.01, 4000), 1);
+        assert_eq!(readings_of_block(0.8, 0.01, 1499), 1);
+        assert_eq!(readings_of_block(0.8, 0.01, 100_000), 8);
+    }
+
+    #[test]
     fn means_of_blocks_and_the_part_that_changes_most() {
         let (times, watts) = averaged(&[0.0, 2.0, 4.0, 6.0, 9.0], &[10.0, 20.0, 30.0, 50.0, 99.0], 2);
         assert_eq!((times, watts), (vec![1.0, 5.0], vec![15.0, 40.0]), "what fills no block is left out");
@@ -178,6 +195,8 @@ mod tests {
         let step = of(75);
         let begins = from(&step);
         assert!((40.0..=70.0).contains(&begins), "the step at 75 is in it: {begins}");
+        let falls: Vec<f64> = step.iter().map(|watts| 100.0 - watts).collect();
+        assert_eq!(from(&falls), begins, "much power is no change of it");
         assert_eq!(part_with_most(&times, &step, 200).0.len(), 100, "all, where there are no more");
     }
 }

@@ -120,6 +120,12 @@ impl KnownLevels {
         }
     }
 
+    /// Seconds by which a window may begin earlier or end later, by all that is plausible.
+    pub fn margin(&self) -> f64 {
+        let (length, error) = self.length;
+        self.delay.std_error + 2.0 * error + 0.05 * length
+    }
+
     /// Seconds of rest outside, of rest between loads, and under load, between two times.
     fn times(&self, start: Timestamp, end: Timestamp) -> RowVector3<f64> {
         let whole = end.since(start).as_secs_f64();
@@ -428,6 +434,11 @@ fn best(points: &[Point], spread: f64, readings: &Readings) -> (usize, f64) {
     (at, found.max(1e-4 * readings.range))
 }
 
+/// The delay of a window of another length: what is found of the middle of a window hardly depends on its length.
+fn delay_of(other: f64, (length, delay): (f64, f64)) -> f64 {
+    delay + (length - other) / 2.0
+}
+
 /// Between the points of a grid: of each length the best delays, which are narrower than its steps where readings are
 /// explained closely; and the best length of all.
 fn refined(
@@ -458,11 +469,7 @@ fn refined(
         }
     }
     if let (Some((_, length, delay)), true) = (best, model.length_error > 0.0) {
-        // What is found of the middle of a window hardly depends on its length.
-        let at = |log: f64| {
-            let other = length * log.exp();
-            (other, delay + (length - other) / 2.0)
-        };
+        let at = |log: f64| (length * log.exp(), delay_of(length * log.exp(), (length, delay)));
         let by = 2.0 * model.length_error / f64::from(LENGTHS);
         let (length, delay) = at(golden_section(-by, by, |log| -weight(&point(at(log).0, at(log).1))));
         found.extend(around(length, best_delay(length, delay)));

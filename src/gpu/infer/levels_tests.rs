@@ -156,3 +156,38 @@ fn too_little_tells_nothing() {
         "they are all alike"
     );
 }
+
+#[test]
+fn a_window_may_lie_elsewhere_by_all_that_is_not_known_of_it() {
+    let (found, ..) = levels(0.4, 0.1, 0.0, 0.037, &window(0.1));
+    let delay = Delay { seconds: 0.2, std_error: 0.01 };
+    let found = KnownLevels { length: (1.0, 0.02), delay, ..found };
+    // 10 ms, twice 20 ms, and a twentieth of a second.
+    assert!((found.margin() - 0.1).abs() < 1e-12);
+}
+
+#[test]
+fn a_shorter_window_with_the_same_middle_ends_earlier() {
+    assert!((delay_of(0.9, (1.0, 0.2)) - 0.25).abs() < 1e-12);
+    assert!((delay_of(1.2, (1.0, 0.2)) - 0.1).abs() < 1e-12);
+}
+
+/// Without readings only what is believed beforehand is left.
+#[test]
+fn lengths_are_believed_as_far_as_the_model_knows_them() {
+    let switches = switches(0.4);
+    let load = load_curve(&switches, (at(0.0), at(6.0)));
+    let readings =
+        Readings { origin: at(0.0), tick: 0.1, all: Vec::new(), lowest: 0.0, highest: 1.0, range: 1.0 };
+    let log_prior = |length_error: f64, length: f64| {
+        let model = SensorModel { length_error, ..window(0.1) };
+        let seen = Seen::new(&load, &switches, readings.origin, model.kind);
+        Point::at(&readings, &seen, &model, length, 0.0).log_prior
+    };
+    // One standard error, and two to the other side: a half and two less.
+    for (errors, less) in [(1.0f64, 0.5), (-2.0, 2.0)] {
+        let fall = log_prior(0.2, 0.1) - log_prior(0.2, 0.1 * (0.2 * errors).exp());
+        assert!((fall - less).abs() < 1e-9, "{fall}");
+    }
+    assert_eq!(log_prior(0.0, 0.1), log_prior(0.0, 0.13), "of a length that is given there is no other");
+}

@@ -108,3 +108,27 @@ impl Method {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_divided_by_time_where_both_are_there() {
+        let published = |time: Option<usize>, counts: &[usize]| {
+            let columns = ["time", "reads"].map(str::to_owned).to_vec();
+            let table = Table { columns, time, counts: counts.to_vec(), ..Table::default() };
+            let columns = |allowed: Allowed| -> Vec<Columns> {
+                forms(&table, allowed).iter().map(|form| form.columns).collect()
+            };
+            assert_eq!(
+                columns(Allowed::All).contains(&Columns::Pooled),
+                time.is_some() && !counts.is_empty()
+            );
+            columns(Allowed::Published)
+        };
+        assert_eq!(published(Some(0), &[1]), [Columns::PerTime]);
+        assert_eq!(published(Some(0), &[]), [Columns::AsGiven], "no counter grows with the time");
+        assert_eq!(published(None, &[1]), [Columns::AsGiven], "nobody knows the time");
+    }
+}

@@ -311,4 +311,12 @@ mod tests {
             .is_none()
         );
     }
+
+    #[test]
+    fn rows_that_are_met_exactly_keep_their_weights() {
+        let matrix = DMatrix::from_row_slice(4, 1, &[1.0, 2.0, 3.0, 4.0]);
+        let (x, weights) =
+            robust(&matrix, &DVector::zeros(4), Some(&[1.0, 1.0, 2.0, 3.0]), 0.0).expect("a fit");
+        assert_eq!((x[0], weights), (0.0, vec![1.0, 1.0, 2.0, 3.0]));
+    }
 }

@@ -47,3 +47,17 @@ pub(super) fn first_utilisation(names: &[String]) -> usize {
     let first = names.iter().position(|name| is_clock(&name)).unwrap_or(0);
     first + names.iter().filter(is_clock).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn utilisations_stand_behind_the_clocks() {
+        let heading = GpmHeading { domains: 2, components: vec!["l2", "dram"], body: "" };
+        let (named, plain) = (heading.names(6), heading.names(5));
+        assert_eq!(named, ["name", "power", "core clock", "memory clock", "l2", "dram"]);
+        assert_eq!(plain, named[1..]);
+        assert_eq!((first_utilisation(&named), first_utilisation(&plain)), (4, 3));
+    }
+}

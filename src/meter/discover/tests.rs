@@ -289,3 +289,17 @@ fn what_is_left_to_say_in_the_end() {
     );
     assert!(asked.check().is_ok(), "something is measured");
 }
+
+#[test]
+fn registers_are_read_where_the_kernel_offers_no_counters_of_them() {
+    let is_msr = |source: &String| *source == Source::Msr.to_string();
+    let asks = |discovery: &Discovery| {
+        let rejected = discovery.rejected.iter().map(|rejected| &rejected.source);
+        rejected.chain(discovery.domains.iter().map(|domain| &domain.source)).any(is_msr)
+    };
+    let offers = |line: &&str| line.contains("devices/power") || line.contains("powercap");
+    let without: String =
+        SERVER.lines().filter(|line| !offers(line)).map(|line| format!("{line}\n")).collect();
+    // Even where this user may not read them: the same counters are closed then, too.
+    assert!(!asks(&discovered(SERVER, 1000)) && asks(&discovered(&without, 1000)));
+}

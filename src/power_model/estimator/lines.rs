@@ -138,4 +138,16 @@ mod tests {
         assert!(Lines::constant(&few).is_some());
         assert_eq!(Lines::constant(&few.filter(|_| false)), None);
     }
+
+    /// Nine rows of 10 W are one workload, and two rows each of 20 and 30 W another.
+    #[test]
+    fn a_constant_is_the_median_of_workloads_and_not_of_rows() {
+        let mut data = Dataset::new(vec!["a".into()]);
+        for (workload, watts, rows) in [("long", 10.0, 9), ("short", 20.0, 2), ("other", 30.0, 2)] {
+            for _ in 0..rows {
+                assert!(data.push(Observation { rates: &[1.0], watts, workload, frequency: None }));
+            }
+        }
+        assert_eq!(Lines::constant(&data).map(|lines| lines.watts(&[7.0])), Some(20.0));
+    }
 }

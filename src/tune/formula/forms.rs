@@ -128,4 +128,19 @@ mod tests {
         assert_eq!(products(vec![threads.clone(), clocks, of("cap=50,60,70")]), 3);
         assert!(smooth(vec![threads, of("freq=1")]).starts_with("bs("), "what never varies has no term");
     }
+
+    #[test]
+    fn laws_are_as_large_as_any_formula_and_no_larger() {
+        let laws = |names: usize| {
+            let names: Vec<String> = (0..names).map(|n| format!("run{n}")).collect();
+            let variables = ["threads=1..8".to_owned(), format!("id={}", names.join(","))];
+            let variables = variables.iter().map(|text| parse_named_variable(text).expect("valid"));
+            Formula::scaling_laws(&Space::new(variables.collect()).expect("valid"))
+        };
+        // One for the intercept, one for the cores, and one for each name but the first.
+        let most = laws(MOST_COEFFICIENTS - 1);
+        assert_eq!(most.len(), SERIAL.len());
+        assert!(most.iter().all(|law| law.coefficients() == MOST_COEFFICIENTS));
+        assert_eq!(laws(MOST_COEFFICIENTS), []);
+    }
 }

@@ -36,9 +36,27 @@ pub struct Meant {
 impl Meant {
     /// Reads a column's name.
     pub fn by(heading: &Heading) -> Self {
+        // What ends in a unit otherwise has it in its name here: `perf_per_watt`.
+        if is_efficiency(&plain(heading.text())) {
+            return Self { meaning: Meaning::Efficiency, exact: true };
+        }
         let (meaning, exact) = meaning(heading.name(), heading.unit());
         Self { meaning, exact }
     }
+}
+
+fn is_efficiency(plain: &str) -> bool {
+    matches!(
+        plain,
+        "efficiency"
+            | "energyefficiency"
+            | "perfperwatt"
+            | "performanceperwatt"
+            | "workperjoule"
+            | "gflopsperwatt"
+            | "flopsperwatt"
+            | "flopsperjoule"
+    )
 }
 
 fn meaning(name: &str, unit: &str) -> (Meaning, bool) {
@@ -69,8 +87,7 @@ fn meaning(name: &str, unit: &str) -> (Meaning, bool) {
         | "tflops" | "flops" => {
             return (Meaning::Performance, true);
         }
-        "efficiency" | "energyefficiency" | "perfperwatt" | "performanceperwatt" | "workperjoule"
-        | "gflopsperwatt" | "flopsperwatt" | "flopsperjoule" => return (Meaning::Efficiency, true),
+        name if is_efficiency(name) => return (Meaning::Efficiency, true),
         _ => {}
     }
     let role = role_of_name(name);
@@ -123,6 +140,12 @@ mod tests {
             ("time_per_epoch", "time_per_epoch", "", Meaning::Time),
             ("average_power", "average_power", "", Meaning::Power),
             ("GFLOPS/W", "GFLOPS/W", "", Meaning::Efficiency),
+            ("Energy efficiency", "Energy efficiency", "", Meaning::Efficiency),
+            ("efficiency [GFLOPS/W]", "efficiency", "GFLOPS/W", Meaning::Efficiency),
+            ("perf_per_watt", "perf_per", "watt", Meaning::Efficiency),
+            ("GFLOPS per watt", "GFLOPS per", "watt", Meaning::Efficiency),
+            ("PerfPerWatt", "PerfPerWatt", "", Meaning::Efficiency),
+            ("energy_per_s", "energy_per", "s", Meaning::Unknown),
             ("MFlops/s", "MFlops/s", "", Meaning::Performance),
             ("start_time", "start_time", "", Meaning::Unknown),
             ("Language", "Language", "", Meaning::Unknown),
