@@ -238,6 +238,13 @@ impl Collector {
         SampleKey { callers, own, thread }
     }
 
+    /// The key here of a sample of a part that has ended, by its callers, the outermost first.
+    pub fn key_of_path(&mut self, path: &[AddressId], key: SampleKey) -> SampleKey {
+        let callers = self.paths.callers(path, self.hashes.all());
+        self.is_full = self.are_too_many();
+        SampleKey { callers, ..key }
+    }
+
     /// What decides the cell of code without callers.
     pub fn bare_key(&mut self, tasks: &mut Tasks, task: TaskId, code: CodeAddress) -> SampleKey {
         let (thread, _) = self.told_apart(tasks, task);

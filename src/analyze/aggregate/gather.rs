@@ -12,6 +12,7 @@ use crate::analyze::aggregate::found_keys::Numbering;
 use crate::analyze::aggregate::functions::{Functions, SAMPLES_BEFORE};
 use crate::analyze::aggregate::jit::JitFunctions;
 use crate::analyze::aggregate::key_workers::follow;
+use crate::analyze::aggregate::late_ticks::KeptKey;
 use crate::analyze::aggregate::missing_samples::{MissingSamples, WhoRan, WithoutSample};
 use crate::analyze::aggregate::one_mode;
 use crate::analyze::aggregate::replay::ReplayEnd;
@@ -327,19 +328,22 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
     /// Charges what has no sample to a function of its own, or to what has samples.
     fn charge(&mut self, told: WithoutSample) {
         let (task, name) = match told.of {
-            // Its cell is there.
-            WhoRan::Sampled(key) => return self.charge_to(key, told),
+            WhoRan::Sampled(KeptKey::Present(key)) => return self.charge_to(key, &told),
+            WhoRan::Sampled(KeptKey::Ended(ref path, key)) => {
+                let key = self.collector.key_of_path(path, key);
+                return self.charge_to(key, &told);
+            }
             WhoRan::ShortProcesses(program) => (self.tasks.short_processes(program), SHORT_PROCESSES),
             WhoRan::InOtherMode(pid, name) => (self.tasks.task(pid, pid), name),
         };
         self.make_room();
         let code = self.tasks.not_sampled(name);
         let key = self.collector.bare_key(&mut self.tasks, task, code);
-        self.charge_to(key, told);
+        self.charge_to(key, &told);
     }
 
-    fn charge_to(&mut self, key: SampleKey, told: WithoutSample) {
-        let WithoutSample { event, cpu, since, end, count, running, .. } = told;
+    fn charge_to(&mut self, key: SampleKey, told: &WithoutSample) {
+        let &WithoutSample { event, cpu, since, end, count, running, .. } = told;
         let owner = Owner::Cell { is_idle: false, key };
         let step = SampleStep { end, count, cpu, event, owner };
         (self.tell)(Step::NotSampled(Box::new(NotSampledStep { since, running, step })));
@@ -356,11 +360,13 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
 
     #[cold]
     fn end_part(&mut self) {
-        self.missing.forget_keys();
         if self.room.in_parts {
             self.room.cells_are_full.store(false, Ordering::Relaxed);
-            (self.tell)(Step::PartEnds(Box::new(self.collector.take_paths())));
+            let paths = self.collector.take_paths();
+            self.missing.part_ended(&paths);
+            (self.tell)(Step::PartEnds(Box::new(paths)));
         } else {
+            // Keys of samples before have callers that have no number any more, and their cells are those of their events.
             self.is_too_large = true;
             self.numberings.clear();
             self.collector.give_up_paths();

@@ -2,7 +2,7 @@
 
 use perf_data::record::{ReadValue, RecordContext, TaskChange};
 
-use crate::analyze::aggregate::late_ticks::LatestSamples;
+use crate::analyze::aggregate::late_ticks::{KeptKey, LatestSamples};
 use crate::analyze::aggregate::missed_counts::MissedCounts;
 use crate::analyze::aggregate::not_sampled::{NotSampled, Unseen};
 use crate::analyze::aggregate::unsampled::Unsampled;
@@ -11,7 +11,7 @@ use crate::analyze::intervals::counted::CounterReading;
 use crate::analyze::intervals::unsampled_tasks::{UnsampledCount, UnsampledTasks};
 use crate::analyze::options::Options;
 use crate::analyze::sample_key::{NO_CPU, SampleKey};
-use crate::profile::{EventTotals, SHORT_PROCESSES};
+use crate::profile::{EventTotals, SHORT_PROCESSES, StackTable};
 use crate::recording::Recording;
 use crate::units::{Nanoseconds, Timestamp};
 
@@ -30,18 +30,18 @@ pub(crate) struct MissingSamples {
 }
 
 /// Who they were of.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) enum WhoRan {
     /// Processes that ended before their first sample, of the program whose process this is.
     ShortProcesses(u32),
     /// This process, in a mode that was not sampled: so it is called where a function would be.
     InOtherMode(u32, &'static str),
     /// What has samples of this key.
-    Sampled(SampleKey),
+    Sampled(KeptKey),
 }
 
 /// Events of the program between two times that have no sample.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct WithoutSample {
     pub of: WhoRan,
     pub event: u32,
@@ -115,9 +115,9 @@ impl MissingSamples {
         }
     }
 
-    /// The keys of samples mean nothing any more.
-    pub fn forget_keys(&mut self) {
-        self.latest.forget();
+    /// A part has ended, in which paths had these numbers.
+    pub fn part_ended(&mut self, paths: &StackTable) {
+        self.latest.part_ended(paths);
     }
 
     /// Records were lost, and these have a row of their own.
