@@ -10,7 +10,7 @@ use perf_data::record::CpuMode;
 use perf_data::{EventDesc, Features, PerfDataWriter};
 
 use crate::hardware::{CoreKind, DomainInfo, DomainKind, MachineInfo, Method, Role};
-use crate::recording::energy::EnergyReading;
+use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, MetersRead, Target};
 use crate::recording::{Recording, own_events};
 use crate::units::{Joules, Nanoseconds, Timestamp};
@@ -95,7 +95,24 @@ pub fn file_with_readings(
 /// A recording of this target by a clock, with these flags of its event besides.
 pub fn recording_of_clock(target: Target, system_wide_samples: bool, flags: u64) -> Recording {
     let metadata = Metadata { target, system_wide_samples, ..metadata() };
-    let mut file = file_with_readings(&[vec![1]], metadata, |_| true);
+    with_flags(file_with_readings(&[vec![1]], metadata, |_| true), flags)
+}
+
+/// A recording of a program, of these stacks, whose counters have three times the CPU time that its samples have.
+pub fn recording_of_left_out_ticks(stacks: &[Vec<u64>]) -> Recording {
+    let target = Target::Command { argv: vec!["app".to_owned()], pid: 50 };
+    let metadata = Metadata { target, system_wide_samples: false, ..metadata() };
+    let times = |time: Timestamp, records: &mut Vec<u8>| {
+        let own = Nanoseconds::from_nanos(3 * (time.as_nanos() - 1_000_000_000));
+        let own = [(0, own), (1, own)];
+        let all = CpuTimes { recorder: Nanoseconds::ZERO, busy: own.to_vec() };
+        own_events::cpu_times_with_target(&all, &own, time, records).expect("short");
+    };
+    with_flags(file_with(stacks, metadata, |_| true, times), flag::TASK)
+}
+
+/// A recording whose clock has these flags beside its usual ones.
+fn with_flags(mut file: Vec<u8>, flags: u64) -> Recording {
     let usual = flag::SAMPLE_ID_ALL | flag::KSYMBOL | flag::USE_CLOCKID;
     let at = file.windows(8).position(|bytes| bytes == usual.to_le_bytes()).expect("the clock's flags");
     file[at..at + 8].copy_from_slice(&(usual | flags).to_le_bytes());

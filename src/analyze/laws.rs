@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::analyze::fixture::recording_of_stacks;
+use crate::analyze::fixture::{recording_of_left_out_ticks, recording_of_stacks};
 use crate::analyze::memory::TableLimits;
 use crate::analyze::run::Analysis;
 use crate::analyze::{Dimensions, Options};
@@ -97,8 +97,13 @@ proptest! {
         dimensions in any_dimensions(),
         [of_whole, of_part] in prop::array::uniform2(any_limits()),
         threads in 1usize..6,
+        are_left_out in any::<bool>(),
     ) {
-        let recording = Arc::new(recording_of_stacks(&stacks));
+        let recording = match are_left_out {
+            true => recording_of_left_out_ticks(&stacks),
+            false => recording_of_stacks(&stacks),
+        };
+        let recording = Arc::new(recording);
         let options = Options { dimensions, threads: Some(threads), ..Options::default() };
         let whole = Analysis::with_limits(&recording, &options, [MOST; 2], 0);
         let parts = Analysis::with_limits(&recording, &options, [of_whole, of_part], 0);
