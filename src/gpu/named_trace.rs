@@ -34,6 +34,18 @@ pub enum TraceError {
         /// What is wrong with the first.
         first: String,
     },
+    /// Rows of one time contradict each other.
+    #[error(
+        "at {several} of {times} times there are readings that differ by more than a tenth: the table holds several GPUs, and \
+         no column tells which is which (`nvidia-smi --query-gpu=timestamp,index,power.draw` has one), or its times are too \
+         coarse"
+    )]
+    SeveralAtOnce {
+        /// Times with such readings.
+        several: usize,
+        /// Times with readings.
+        times: usize,
+    },
     /// The text is no table, or a unit that was named with the column is none of power.
     #[error(transparent)]
     Table(#[from] TableError),

@@ -1,5 +1,7 @@
 //! Tables of times and powers.
 
+use std::collections::BTreeMap;
+
 use super::named_trace::{NamedTrace, TraceError};
 use super::trace::{PowerReading, PowerTrace};
 use super::trace_times::{TimeFormat, parse_time, time_unit, unit_of_steps};
@@ -181,6 +183,12 @@ impl TraceTable {
             });
         }
         traces.retain(|(_, readings, _)| !readings.is_empty());
+        for (_, readings, _) in &traces {
+            let (several, times) = times_of_several(readings);
+            if 2 * several >= times && several > 1 {
+                return Err(TraceError::SeveralAtOnce { several, times });
+            }
+        }
         Ok(traces
             .into_iter()
             .map(|(gpu, readings, errors)| NamedTrace {
@@ -198,6 +206,18 @@ impl TraceTable {
             })
             .collect())
     }
+}
+
+/// At how many times there are readings that differ by more than a tenth, and how many times there are.
+fn times_of_several(readings: &[PowerReading]) -> (usize, usize) {
+    let mut by_time: BTreeMap<Timestamp, (f64, f64)> = BTreeMap::new();
+    for reading in readings {
+        let watts = reading.power.as_watts();
+        let (low, high) = by_time.entry(reading.time).or_insert((watts, watts));
+        (*low, *high) = (low.min(watts), high.max(watts));
+    }
+    let several = by_time.values().filter(|(low, high)| high - low > 0.1 * high.abs()).count();
+    (several, by_time.len())
 }
 
 /// A number as watts; `unit` for those that name none.

@@ -10,21 +10,36 @@ impl Table {
     /// The column of this name, which need not be written in every detail.
     ///
     /// # Errors
-    /// [`TableError::NoSuchColumn`].
+    /// [`TableError::NoSuchColumn`], and [`TableError::SameName`] if several columns of that name differ.
     pub fn find(&self, wanted: &str) -> Result<usize, TableError> {
-        heading::find(self.headings(), wanted)
-            .ok_or_else(|| TableError::NoSuchColumn { wanted: wanted.to_owned(), found: self.names() })
+        let found = heading::find(self.headings(), wanted);
+        self.only(
+            found
+                .ok_or_else(|| TableError::NoSuchColumn { wanted: wanted.to_owned(), found: self.names() })?,
+        )
+    }
+
+    /// This column, unless another one of the same name says something else.
+    fn only(&self, column: usize) -> Result<usize, TableError> {
+        let name = self.headings()[column].text();
+        let says_else =
+            |other: usize| (0..self.len()).any(|row| self.cell(row, other) != self.cell(row, column));
+        let of_name = self.headings().iter().enumerate().filter(|(_, heading)| heading.text() == name);
+        match of_name.map(|(other, _)| other).find(|other| says_else(*other)) {
+            Some(_) => Err(TableError::SameName { name: name.to_owned() }),
+            None => Ok(column),
+        }
     }
 
     /// The columns of several names, each of which may be a list with commas.
     ///
     /// # Errors
-    /// [`TableError::NoSuchColumn`].
+    /// As [`Table::find`].
     pub fn find_each(&self, wanted: &[String]) -> Result<Vec<usize>, TableError> {
         let mut found = Vec::with_capacity(wanted.len());
         for text in wanted {
             match self.headings().iter().position(|heading| heading.text() == text.trim()) {
-                Some(column) => found.push(column),
+                Some(column) => found.push(self.only(column)?),
                 None => {
                     for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
                         found.push(self.find(name)?);
@@ -46,6 +61,12 @@ impl Table {
                     for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
                         match self.find(name) {
                             Ok(column) => found.push(column),
+                            // All of them are meant.
+                            Err(TableError::SameName { name }) => {
+                                let columns = self.headings().iter().enumerate();
+                                let of_name = columns.filter(|(_, heading)| heading.text() == name);
+                                found.extend(of_name.map(|(column, _)| column));
+                            }
                             Err(_) => missing.push(name.to_owned()),
                         }
                     }

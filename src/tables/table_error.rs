@@ -25,6 +25,12 @@ pub enum TableError {
         /// The columns that there are.
         found: Vec<String>,
     },
+    /// Which of several columns is meant cannot be told.
+    #[error("several columns are called `{name}`, and they differ: give each a name of its own")]
+    SameName {
+        /// What they are called.
+        name: String,
+    },
     /// A column was named with a unit that does not belong to what it holds.
     #[error("unit `{unit}` in `{text}`: expected {expected}")]
     WrongUnit {

@@ -252,19 +252,42 @@ fn intervals_of_one_workload_are_for_it_alone() {
 #[test]
 fn tables_come_from_standard_input_too() {
     let folder = tempfile::tempdir().expect("a folder");
-    let table = folder.path().join("runs");
-    std::fs::write(&table, runs().bytes(&STYLES[1])).expect("written");
-    for verb in [
-        "model fit --target draw --columns instructions,loads --use-all -",
-        "gpu model fit --target draw --columns instructions,loads --methods published -",
-        "tune --runs-csv - --var threads --duration elapsed --energy energy --where app=app0",
-        "gpu correct - --target draw --sensor counter",
+    std::fs::write(folder.path().join("runs"), runs().bytes(&STYLES[1])).expect("written");
+    let watts = |row: u32| f64::from(row % 3) * 0.1 + if (20..50).contains(&row) { 150.0 } else { 50.0 };
+    let trace: String = (0..80).map(|row| format!("{};{}\n", row * 20, watts(row))).collect();
+    std::fs::write(folder.path().join("trace"), format!("time (ms);draw (W)\n{trace}")).expect("written");
+    for (table, verb) in [
+        ("runs", "model fit --target draw --columns instructions,loads --use-all -"),
+        ("runs", "gpu model fit --target draw --columns instructions,loads --methods published -"),
+        ("runs", "tune --runs-csv - --var threads --duration elapsed --energy energy --where app=app0"),
+        ("trace", "gpu correct - --target draw --sensor counter"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_eprof"))
             .args(verb.split_whitespace())
-            .stdin(std::fs::File::open(&table).expect("the table"))
+            .stdin(std::fs::File::open(folder.path().join(table)).expect("the table"))
             .output();
         said(&output.expect("eprof runs"));
+    }
+}
+
+/// What two GPUs drew is no trace, and two columns of one name are not the first of them.
+#[test]
+fn rows_and_columns_that_contradict_each_other_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rows: String =
+        (0..80).map(|row| format!("{0},{1}\n{0},{2}\n", row * 20, 50 + row % 7, 220)).collect();
+    std::fs::write(folder.path().join("cards"), format!("time (ms),draw (W)\n{rows}")).expect("written");
+    let error = refused(&eprof(folder.path(), "gpu correct cards --sensor counter"));
+    assert!(error.contains("at 80 of 80 times") && error.contains("several GPUs"), "{error}");
+    let rows: String = (0..40)
+        .map(|row| format!("w{},{},{},{}\n", row % 5, row % 11, row * 7 % 13, 10 + row % 11))
+        .collect();
+    std::fs::write(folder.path().join("twins"), format!("job,cycles,cycles,watts\n{rows}")).expect("written");
+    for verb in
+        ["model fit --target watts --group job twins", "gpu model fit --target watts --columns cycles twins"]
+    {
+        let error = refused(&eprof(folder.path(), verb));
+        assert!(error.contains("several columns are called `cycles`, and they differ"), "{verb}: {error}");
     }
 }
 

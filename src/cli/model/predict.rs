@@ -91,7 +91,7 @@ pub fn run(args: &PredictArgs) -> Outcome {
             });
             let interval = errors.interval(watts, args.level / 100.0);
             let interval = interval.filter(|_| !is_of_another(&row.workload, data, &errors, args));
-            Predicted { of: row, watts, interval, is_beyond }
+            Predicted { of: row, watts, interval, is_beyond: Some(is_beyond) }
         })
         .collect();
     let mut out = letters::stdout_for(args.format == Format::Text);

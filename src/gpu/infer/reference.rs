@@ -22,6 +22,9 @@ pub enum ReferenceError {
          zones): they are of different runs"
     )]
     Apart(usize),
+    /// No time zone is so far away.
+    #[error("trace and reference are {0} apart, which is no time zone: they are of different runs")]
+    DaysApart(Nanoseconds),
     /// They are of one run, of which there is too little.
     #[error(
         "only {inside} readings lie between the first and the last time of the reference, {span} apart: at least {least} are \
@@ -102,17 +105,22 @@ pub struct ReferenceFit {
 /// Moves a trace by the whole number of quarters of an hour that brings it over the reference.
 ///
 /// # Errors
-/// [`ReferenceError::Apart`] when no shift does.
+/// [`ReferenceError::Apart`] when no shift does, [`ReferenceError::DaysApart`] when it would be more than any time zone's.
 pub fn aligned(
     trace: &PowerTrace,
     reference: (Timestamp, Timestamp),
 ) -> Result<(PowerTrace, Alignment), ReferenceError> {
     const QUARTER: i128 = 900_000_000_000;
     const LEAST: usize = 20;
+    /// No time zone is farther from another's clock than 14 hours from Greenwich's.
+    const FARTHEST: i128 = 14 * 4;
     let (start, end) = trace.span().ok_or(ReferenceError::TooShort)?;
     let middle = |a: Timestamp, b: Timestamp| (i128::from(a.as_nanos()) + i128::from(b.as_nanos())) / 2;
     let distance = middle(reference.0, reference.1) - middle(start, end);
     let quarters = (distance as f64 / QUARTER as f64).round() as i128;
+    if quarters.abs() > FARTHEST {
+        return Err(ReferenceError::DaysApart(Nanoseconds::from_nanos(distance.unsigned_abs() as u64)));
+    }
     let shift = |time: Timestamp| {
         Some(Timestamp::from_nanos(u64::try_from(i128::from(time.as_nanos()) + quarters * QUARTER).ok()?))
     };

@@ -82,6 +82,10 @@ fn traces_are_moved_by_whole_quarters_of_an_hour() {
     // Twenty readings in common are enough, the ends among them.
     assert_eq!(quarters(1820.0, 1880.0), Ok(2));
     assert_eq!(quarters(1821.0, 1881.0), Err(ReferenceError::Apart(20)));
+    // Fourteen hours are the most.
+    let of_hours = |hours: f64| quarters(hours * 3600.0, hours * 3600.0 + 39.0);
+    let apart = |hours: f64| Err(ReferenceError::DaysApart(Nanoseconds::from_secs_f64(hours * 3600.0)));
+    assert_eq!((of_hours(14.0), of_hours(240.0)), (Ok(56), apart(240.0)));
     assert_eq!(quarters(0.0, 19.0), Ok(0));
     // They are of one run, and it is the reference that is short.
     let few = ReferenceError::TooFew { inside: 19, span: Nanoseconds::from_millis(18_000), least: 20 };

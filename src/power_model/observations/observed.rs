@@ -89,6 +89,9 @@ fn numeric_events(
         let is_other = lower.is_empty()
             || others.contains(&column)
             || BOOKKEEPING.iter().any(|word| lower.contains(word));
+        if !is_other && (0..first.rows()).any(|row| first.has_number(row, column)) {
+            first.find(name)?;
+        }
         let Some(column) = NumericColumn::of(name, tables).filter(|_| !is_other) else { continue };
         if is_of_a_meter(heading, first.table.headings()) {
             of_meters.push(name);

@@ -10,8 +10,8 @@ pub struct Predicted<'a> {
     pub of: &'a RateRow,
     pub watts: f64,
     pub interval: Option<(f64, f64)>,
-    /// A rate lies beyond all that the model learnt from.
-    pub is_beyond: bool,
+    /// A rate lies beyond all that the model learnt from; `None` where that is not known.
+    pub is_beyond: Option<bool>,
 }
 
 /// As a table for people.
@@ -26,10 +26,10 @@ pub fn print_rows(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<(
             Some((low, high)) => (format!("{low:.2}"), format!("{high:.2}")),
             None => ("-".to_owned(), "-".to_owned()),
         };
-        let beyond = if row.is_beyond { "  (beyond the data)" } else { "" };
+        let beyond = if row.is_beyond == Some(true) { "  (beyond the data)" } else { "" };
         writeln!(out, "{:>10.2} {low:>10} {high:>10}  {}{beyond}", row.watts, row.of.workload)?;
     }
-    if predicted.iter().any(|row| row.is_beyond) {
+    if predicted.iter().any(|row| row.is_beyond == Some(true)) {
         writeln!(
             out,
             "\nbeyond the data: an event is rarer or more frequent than in all that was measured, and no measurement tells \
@@ -57,7 +57,7 @@ pub fn print_csv(out: &mut impl Write, predicted: &[Predicted]) -> csv::Result<(
             &format!("{:.4}", row.watts),
             &limit(|(low, _)| low),
             &limit(|(_, high)| high),
-            &row.is_beyond.to_string(),
+            &row.is_beyond.map_or_else(String::new, |is_beyond| is_beyond.to_string()),
             file,
             &number.to_string(),
         ])?;
@@ -87,7 +87,7 @@ mod tests {
             of: &of,
             watts: 66.0,
             interval,
-            is_beyond: interval.is_none(),
+            is_beyond: interval.map(|_| false),
         });
         let mut out = Vec::new();
         print_csv(&mut out, &rows).expect("written");
@@ -97,14 +97,19 @@ mod tests {
         let row = |low: &str, high: &str, beyond: &str| {
             ["say \"a, b\"", "66.0000", low, high, beyond, "a,1.csv", "7"].map(str::to_owned).to_vec()
         };
-        assert_eq!(read, [row("60.0000", "70.2500", "false"), row("", "", "true")]);
+        assert_eq!(read, [row("60.0000", "70.2500", "false"), row("", "", "")]);
     }
 
     /// An interval stands beside such a row: what is said below the table must not deny it.
     #[test]
     fn of_rows_beyond_the_data_it_is_said_what_their_interval_is_by() {
         let of = RateRow { rates: Vec::new(), workload: "a".into(), file: "a.csv".into(), row: 1 };
-        let row = |is_beyond| Predicted { of: &of, watts: 66.0, interval: Some((60.0, 70.0)), is_beyond };
+        let row = |is_beyond: bool| Predicted {
+            of: &of,
+            watts: 66.0,
+            interval: Some((60.0, 70.0)),
+            is_beyond: Some(is_beyond),
+        };
         let text = |rows: &[Predicted]| {
             let mut out = Vec::new();
             print_rows(&mut out, rows).expect("written");
