@@ -11,7 +11,8 @@
 //! there whatever it measured. What is wrong of those is taken from how wrong the others are when left out.
 //!
 //! Without a workload, a coefficient that is held at zero by its sign may be free, or another be held: then the fit is made anew,
-//! for what the others move by is more than their own columns tell.
+//! for what the others move by is more than their own columns tell. Not so where nothing but that workload tells one that gets
+//! free from the others, as idling alone tells power at rest from that of cycles, which all else has.
 
 use nalgebra::{DMatrix, DVector};
 
@@ -60,6 +61,13 @@ pub(super) fn standard_errors(
         }
     }
     Some(variances.iter().map(|variance: &f64| variance.sqrt()).collect())
+}
+
+/// Whether some combination of a design's coefficients is told by these rows alone, or by none: without them it is anything.
+pub(super) fn is_told_by_them_alone(design: &DMatrix<f64>, rows: &[usize]) -> bool {
+    let Some(root) = root_of_inverse(&design.tr_mul(design)) else { return true };
+    let own = design.select_rows(rows) * root;
+    own.tr_mul(&own).symmetric_eigenvalues().iter().any(|share| *share > ALONE)
 }
 
 /// What happens to a fit without one workload, in coordinates in which all coefficients are known alike.

@@ -265,8 +265,13 @@ impl System {
             }
             let without = self.without(equations, rows, sign)?;
             let is_other = without.iter().zip(active).any(|(value, active)| (*value != 0.0) != *active);
+            let is_free = |column: &usize| active[*column] || without[*column] != 0.0;
+            let free: Vec<usize> = (0..active.len()).filter(is_free).collect();
+            if !is_other || by_workload::is_told_by_them_alone(&self.design.select_columns(&free), rows) {
+                return None;
+            }
             let moved = |(at, &column): (usize, &usize)| without[column] - fit.coefficients()[at];
-            is_other.then(|| index.iter().enumerate().map(moved).collect())
+            Some(index.iter().enumerate().map(moved).collect())
         };
         let errors = by_workload::standard_errors(&design, target, fit.residuals(), workloads, moved_without)
             .unwrap_or_else(|| fit.standard_errors(data_residual / freedom as f64));
@@ -291,6 +296,8 @@ fn active(equations: &NormalEquations, sign: Sign) -> Result<Vec<bool>, ModelErr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numerics::quantiles;
+    use crate::numerics::random::Random;
     use crate::power_model::dataset::Observation;
 
     /// 10 W and 2 nJ per `a`, 30 nJ per `b`, with a deterministic ripple of `noise` watts.
@@ -520,6 +527,44 @@ mod tests {
             let found = found.std_error.expect("free");
             assert!((found / expected - 1.0).abs() < 1e-6, "{found}, not {expected}");
         }
+    }
+
+    /// Memory's power, of which cycles and instructions take nothing: where one of them is at its bound, idling alone tells the
+    /// power at rest from what it costs. Without that workload it is anything, and says nothing of the error.
+    #[test]
+    fn power_at_rest_is_as_certain_as_the_idle_workload() {
+        const WORKLOADS: [(&str, [f64; 3]); 6] = [
+            ("idle", [0.02, 0.01, 0.0]),
+            ("spin", [3.0, 9.0, 0.0]),
+            ("chain", [3.1, 3.0, 0.0]),
+            ("divide", [3.0, 1.0, 0.001]),
+            ("mem", [2.9, 1.2, 0.05]),
+            ("copy", [3.0, 2.5, 0.02]),
+        ];
+        let mut random = Random::seeded(5);
+        let (mut errors, mut held, mut at_bound) = (Vec::new(), 0, 0);
+        for _ in 0..300 {
+            let mut data = Dataset::new(["cycles", "instructions", "misses"].map(str::to_owned).to_vec());
+            for (workload, rates) in WORKLOADS {
+                let off = 1.0 + 0.003 * (random.uniform() - 0.5);
+                for _ in 0..3 {
+                    let watts = (1.5 + 20.0 * rates[2]) * off * (1.0 + 0.001 * (random.uniform() - 0.5));
+                    data.push(Observation { rates: &rates, watts, workload, frequency: None });
+                }
+            }
+            let fit = Fit::new(&data, &FitOptions::default()).expect("regular data");
+            at_bound += u32::from(fit.coefficients[..2].iter().any(|of| of.std_error.is_none()));
+            let error = fit.constant.std_error.expect("free");
+            held += u32::from((fit.constant.value - 1.5).abs() < 2.57 * error);
+            errors.push(error / 1.5);
+        }
+        let most = errors.iter().fold(0.0f64, |most, error| most.max(*error));
+        println!(
+            "held {held} of 300, {at_bound} at a bound, most {most:.4}, {:.4}",
+            quantiles::median(&mut errors).unwrap_or(0.0)
+        );
+        assert!(at_bound > 200, "{at_bound}");
+        assert!(most < 0.01 && held > 270, "{most} {held}");
     }
 
     #[test]
