@@ -134,7 +134,21 @@ fn cpp_text_within(mangled: &str, parsing: &ParseOptions, options: &DemangleOpti
     let mut text = Bounded::default();
     let symbol = cpp_demangle::Symbol::new_with_options(mangled, parsing).ok()?;
     let written = symbol.structured_demangle(&mut text, options).is_ok();
-    text.finish(written, mangled)
+    text.finish(written, mangled).map(|name| without_empty_packs(&name))
+}
+
+/// Without the comma that the demangler writes before an empty pack at the end of template arguments; other demanglers
+/// (those of binutils and LLVM) write none.
+fn without_empty_packs(name: &str) -> String {
+    // `operator,` has no space before it.
+    let mut parts = name.split(", >");
+    let mut short = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // What closes two templates is kept apart, as elsewhere in the name.
+        short += if short.ends_with('>') { " >" } else { ">" };
+        short += part;
+    }
+    short
 }
 
 fn rust(name: &str) -> Option<String> {
@@ -292,6 +306,20 @@ mod tests {
         let [first, second] = [doubled("1A"), doubled("1B")].map(|shown| shown.expect("the beginning"));
         assert!(first.starts_with("f(std::pair<A, A>, ") && first.contains("… ["), "{first}");
         assert!(first.len() < SHOWN_OF_LONGER + 20 && first != second);
+    }
+
+    #[test]
+    fn an_empty_pack_at_the_end_leaves_no_comma() {
+        for (mangled, expected) in [
+            (
+                "_ZN4llvm15AnalysisManagerINS_8FunctionEJEE5clearEv",
+                "llvm::AnalysisManager<llvm::Function>::clear",
+            ),
+            ("_Z1fI1AI1BIiEJEEJEEvv", "f<A<B<int> > >"),
+            ("_Z1fIJEEvv", "f<>"),
+        ] {
+            assert_eq!(short(mangled).as_deref(), Some(expected));
+        }
     }
 
     #[test]
