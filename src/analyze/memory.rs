@@ -22,8 +22,10 @@ pub struct MemoryLimit(usize);
 pub struct TooLittleMemory;
 
 const MIB: usize = 1 << 20;
-/// What is taken beside the tables: steps on their way between two threads (21 MB), a round of the rings, names.
-const BESIDE_TABLES: usize = 40 * MIB;
+/// What is taken beside the tables: steps on their way between two threads (21 MB), a round of the rings, names, and what each
+/// thread keeps of its own while trees are walked and drawn. Of 2.9 million samples of a program with debug information
+/// a flamegraph took 37 to 54 MB more than its tables.
+const BESIDE_TABLES: usize = 56 * MIB;
 
 impl MemoryLimit {
     /// No limit but the machine's.
@@ -69,7 +71,7 @@ impl MemoryLimit {
         TableLimits::of_bytes(self.0.saturating_sub(BESIDE_TABLES), self.of_addresses(), stacks)
     }
 
-    /// What the tables of one part of a profile may take: half of it, for the next part's are begun while joules
+    /// What the tables of one part of a profile may take: a third of it, for the next part's are begun while joules
     /// still come to this one's, and what is added up from parts needs room too.
     pub(crate) fn of_part(self, stacks: bool) -> TableLimits {
         TableLimits::of_bytes(self.of_sums(), self.of_addresses(), stacks)
@@ -83,7 +85,7 @@ impl MemoryLimit {
 
     /// What may be taken by what is added up from parts.
     pub(crate) fn of_sums(self) -> usize {
-        self.0.saturating_sub(BESIDE_TABLES) / 2
+        self.0.saturating_sub(BESIDE_TABLES) / 3
     }
 }
 
@@ -145,31 +147,31 @@ mod tests {
                 let of_two = limit.shared_by(2).of_whole(stacks);
                 assert!(2 * (of_two.paths + of_two.cells) <= paths + cells);
                 let TableLimits { paths, cells, .. } = limit.of_part(stacks);
-                assert!(cells > 0 && paths + cells + limit.of_sums() < limit.bytes());
+                assert!(cells > 0 && 2 * (paths + cells) + limit.of_sums() < limit.bytes());
             }
         }
     }
 
-    /// 340 MiB, of which 40 are taken beside the tables.
+    /// 356 MiB, of which 56 are taken beside the tables.
     #[test]
     fn limits_by_hand() {
         assert_eq!(MemoryLimit::from_bytes(64 << 20), Ok(MemoryLimit::LEAST), "the least is enough");
-        let limit = MemoryLimit::from_bytes(340 << 20).expect("enough");
-        assert_eq!((limit.to_string().as_str(), limit.bytes()), ("340 MiB", 340 << 20));
+        let limit = MemoryLimit::from_bytes(356 << 20).expect("enough");
+        assert_eq!((limit.to_string().as_str(), limit.bytes()), ("356 MiB", 356 << 20));
         let in_mib = |limits: TableLimits| {
-            assert_eq!(limits.addresses, (340 << 20) / 3);
+            assert_eq!(limits.addresses, (356 << 20) / 3);
             (limits.paths >> 20, limits.cells >> 20)
         };
         assert_eq!((in_mib(limit.of_whole(true)), in_mib(limit.of_whole(false))), ((200, 100), (0, 300)));
-        assert_eq!((in_mib(limit.of_part(true)), in_mib(limit.of_part(false))), ((100, 50), (0, 150)));
-        assert_eq!(limit.of_sums() >> 20, 150);
-        assert_eq!(limit.shared_by(3).bytes() >> 20, 140);
+        assert_eq!((in_mib(limit.of_part(true)), in_mib(limit.of_part(false))), ((66, 33), (0, 100)));
+        assert_eq!(limit.of_sums() >> 20, 100);
+        assert_eq!(limit.shared_by(3).bytes() >> 20, 156);
         assert_eq!((limit.shared_by(0), limit.shared_by(1)), (limit, limit));
-        // An eighth of it is no more than one analysis needs; of 1280 MiB four can be made at once, and 1120 are for tables.
+        // An eighth of it is no more than one analysis needs; of 1792 MiB four can be made at once, and 1568 are for tables.
         assert_eq!(limit.shared_at_once(3), (limit.shared_by(3), 1));
-        let large = MemoryLimit::from_bytes(1280 << 20).expect("enough");
+        let large = MemoryLimit::from_bytes(1792 << 20).expect("enough");
         let (of_each, at_once) = large.shared_at_once(10);
-        assert_eq!((of_each.bytes() >> 20, at_once), (40 + 112, 4));
+        assert_eq!((of_each.bytes() >> 20, at_once), (56 + 156, 4));
         assert_eq!(large.shared_at_once(2).1, 2);
     }
 }
