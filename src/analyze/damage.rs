@@ -84,7 +84,7 @@ fn nothing_behind_a_length_that_cannot_be_is_found() {
     let (at, _) = samples(&file)[120];
     file[at + 6..at + 8].copy_from_slice(&3u16.to_le_bytes());
     let profile = analyzed(file);
-    assert_eq!(counted(&profile), 120);
+    assert_eq!((counted(&profile), profile.is_partial), (120, true));
     let beginning = format!(
         "the recording is damaged at byte {at}: a record of 3 bytes cannot be; what precedes it is used"
     );
@@ -103,4 +103,27 @@ fn damaged_samples_are_left_out_and_counted() {
     let beginning =
         format!("5 damaged records were left out; the first: the record at byte {} (type 9)", damaged[0]);
     assert_eq!(said(&profile, &beginning), 1, "{:?}", profile.warnings);
+}
+
+/// A sample whose type was damaged is a record that may be of a newer recorder.
+#[test]
+fn records_of_unknown_types_are_counted() {
+    let mut file = file();
+    let damaged = [30, 61, 140].map(|number| samples(&file)[number].0);
+    for (at, kind) in damaged.into_iter().zip([23u32, 63, 87]) {
+        file[at..at + 4].copy_from_slice(&kind.to_le_bytes());
+    }
+    let profile = analyzed(file.clone());
+    assert_eq!(counted(&profile), SAMPLES - 3);
+    let beginning = format!(
+        "3 records of a type that eprof does not know were left out; the first: type 23 at byte {}",
+        damaged[0]
+    );
+    assert_eq!(said(&profile, &beginning), 1, "{:?}", profile.warnings);
+    // Of types that perf writes eprof needs some only.
+    for kind in [22u32, 64, 86] {
+        file[damaged[0]..][..4].copy_from_slice(&kind.to_le_bytes());
+        let beginning = "2 records of a type that eprof does not know were left out; the first: type 63 at";
+        assert_eq!(said(&analyzed(file.clone()), beginning), 1, "{kind}");
+    }
 }

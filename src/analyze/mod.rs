@@ -21,6 +21,7 @@ mod events;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod gpu;
+mod group_reads;
 mod intervals;
 #[cfg(test)]
 mod laws;

@@ -110,3 +110,15 @@ fn nobody_is_charged_for_the_ticks_of_an_idle_cpu() {
     assert_eq!(rows(command(), &[PROGRAM, STRANGER, IDLE, IDLE]), [3.0, 3.0, 0.0]);
     assert_eq!(rows(Target::System, &[PROGRAM, IDLE, IDLE]), [6.0, 0.0, 0.0]);
 }
+
+/// The head counts all samples, the rows those of the program: it says how many it has more.
+#[test]
+fn samples_that_no_row_has_are_counted() {
+    let all = [PROGRAM, CHILD, STRANGER, STRANGER, RECORDER, IDLE];
+    for (target, of_others) in [(command(), 400), (Target::System, 100)] {
+        let profile = analyze::analyze(&recording(target, &all), &Options::default());
+        let [event] = &profile.events[..] else { panic!("one event") };
+        assert_eq!((event.samples, event.of_others), (600, of_others));
+        assert_eq!(profile.cells.iter().map(|cell| cell.samples).sum::<u64>(), 600 - of_others);
+    }
+}

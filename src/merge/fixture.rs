@@ -145,6 +145,7 @@ impl World {
                 samples: cells.iter().map(|cell| cell.samples).sum(),
                 count: cells.iter().map(|cell| cell.count).sum(),
                 lost: 0,
+                of_others: 0,
                 throttled: 0,
             }],
             modules: vec![module],

@@ -93,13 +93,21 @@ fn add_events(all: &mut Vec<EventTotals>, more: &[EventTotals]) -> Vec<u32> {
     let add = |event: &EventTotals| {
         let known = all.iter().position(|known| known.name == event.name);
         let at = known.unwrap_or_else(|| {
-            all.push(EventTotals { samples: 0, count: 0, lost: 0, throttled: 0, ..event.clone() });
+            all.push(EventTotals {
+                samples: 0,
+                count: 0,
+                lost: 0,
+                of_others: 0,
+                throttled: 0,
+                ..event.clone()
+            });
             all.len() - 1
         });
         let sum = &mut all[at];
         sum.samples += event.samples;
         sum.count = sum.count.saturating_add(event.count);
         sum.lost += event.lost;
+        sum.of_others += event.of_others;
         sum.throttled += event.throttled;
         at as u32
     };
@@ -159,6 +167,7 @@ mod tests {
             samples: 10,
             count: 100,
             lost: 1,
+            of_others: 3,
             throttled: 2,
         };
         let mut profile = Profile {
@@ -226,8 +235,9 @@ mod tests {
             assert_eq!(variances, if part == 0 { [0.0; 3] } else { [2.0 * own, 0.0, 2.0 * own - 1.0] });
         }
         assert_eq!((whole.cell_joules.len(), whole.cell_variances.len()), (18, 18));
-        let totals = |event: &EventTotals| (event.samples, event.count, event.lost, event.throttled);
-        assert_eq!(whole.events.iter().map(totals).collect::<Vec<_>>(), [(20, 200, 2, 4); 2]);
+        let totals =
+            |event: &EventTotals| (event.samples, event.count, event.lost, event.of_others, event.throttled);
+        assert_eq!(whole.events.iter().map(totals).collect::<Vec<_>>(), [(20, 200, 2, 6, 4); 2]);
     }
 
     #[test]

@@ -219,7 +219,7 @@ impl EventAttr {
     }
 
     /// Counter values come for the whole group.
-    pub(crate) fn reads_group(&self) -> bool {
+    pub fn reads_group(&self) -> bool {
         self.samples(sample_type::READ) && self.read_format & read_format::GROUP != 0
     }
 

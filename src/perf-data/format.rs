@@ -139,6 +139,18 @@ pub mod record_type {
     /// Records compressed with zstd, their length given apart so that the record can be padded to a
     /// multiple of 8 (perf 6.16).
     pub const COMPRESSED2: u32 = 83;
+    /// What BPF programs say of themselves (perf 6.17).
+    pub const BPF_METADATA: u32 = 84;
+    /// A CPU's scheduling counters (`perf sched stats`).
+    pub const SCHEDSTAT_CPU: u32 = 85;
+    /// A scheduling domain's counters (`perf sched stats`).
+    pub const SCHEDSTAT_DOMAIN: u32 = 86;
+
+    /// Whether the type is one of these: others come of a newer kernel or recorder, or of damage.
+    #[must_use]
+    pub const fn is_known(kind: u32) -> bool {
+        matches!(kind, MMAP..=CALLCHAIN_DEFERRED | USER_START..=SCHEDSTAT_DOMAIN)
+    }
 }
 
 /// Kinds of [`record_type::EVENT_UPDATE`].

@@ -34,6 +34,9 @@ pub use variance_sums::{Variance, VarianceSums, standard_errors, variances};
 /// How the warning of a recording begins whose file is cut off.
 pub const CUT_OFF: &str = "the recording is cut off";
 
+/// How the warning of a recording begins of which nothing can be read behind some place.
+pub const DAMAGED: &str = "the recording is damaged";
+
 /// What stands where a function would of processes that ended before their first sample; the name of a module of
 /// [`ModuleKind::NotSampled`].
 pub const SHORT_PROCESSES: &str = "short processes, not sampled";
@@ -102,7 +105,7 @@ pub struct Profile {
     pub has_call_paths: bool,
     /// Call paths were found in copies of stacks, and not by frame pointers.
     pub copies_stacks: bool,
-    /// The recording's end is missing: its recorder was killed, or the file cut off.
+    /// The recording's end is missing: its recorder was killed, the file cut off, or damaged so that the rest cannot be read.
     pub is_partial: bool,
     /// How often chains of frame pointers lacked callers.
     pub hidden_callers: HiddenCallers,
@@ -334,6 +337,8 @@ pub struct EventTotals {
     pub count: u64,
     /// Samples known to be lost, of this event or, for the first event, of a ring that all share.
     pub lost: u64,
+    /// Of the samples, those of the recorder and of processes that were not to be recorded: no cell has them.
+    pub of_others: u64,
     /// Times the kernel throttled it.
     pub throttled: u64,
 }

@@ -13,8 +13,14 @@ fn the_variance_of_a_row_by_hand() {
     };
     let joules = |joules: f64| Joules::from_joules(joules);
     let balance = Balance { measured: joules(100.0), attributed: joules(100.0), ..Balance::default() };
-    let event =
-        |name: &str| EventTotals { name: name.to_owned(), samples: 0, count: 0, lost: 0, throttled: 0 };
+    let event = |name: &str| EventTotals {
+        name: name.to_owned(),
+        samples: 0,
+        count: 0,
+        lost: 0,
+        of_others: 0,
+        throttled: 0,
+    };
     let cell = |event: u32, samples: u64, seconds: f64| Cell {
         stack: StackId(0),
         thread: ThreadIndex(0),
@@ -128,6 +134,7 @@ fn bar_of_all(refresh: Nanoseconds) -> f64 {
             samples,
             count: samples,
             lost: 0,
+            of_others: 0,
             throttled: 0,
         }],
         cells: vec![Cell {
@@ -285,6 +292,7 @@ mod laws {
                 samples: counts.iter().sum(),
                 count: counts.iter().sum(),
                 lost: 0,
+                of_others: 0,
                 throttled: 0,
             }],
             cells,

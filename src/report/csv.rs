@@ -64,7 +64,7 @@ fn cells(report: &Report, row: &Row) -> [String; COLUMNS.len()] {
         cell(report.share(&row.own)),
         cell(of_samples.then_some(row.own.samples)),
         cell(of_samples.then_some(row.total.samples)),
-        row.own.count.to_string(),
+        cell(of_samples.then_some(row.own.count)),
         row.own.time.as_secs_f64().to_string(),
         cell(report.time_share(&row.own)),
         cell(report.watts(row).map(Watts::as_watts)),

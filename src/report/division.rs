@@ -226,6 +226,7 @@ mod tests {
             samples,
             count: 0,
             lost: 0,
+            of_others: 0,
             throttled: 0,
         };
         let domain = |name: &str| DomainEnergy {

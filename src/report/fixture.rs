@@ -134,7 +134,7 @@ impl Fixture {
 
     pub fn event(&mut self, name: &str, lost: u64) {
         let (name, throttled) = (name.to_owned(), 0);
-        self.profile.events.push(EventTotals { name, samples: 0, count: 0, lost, throttled });
+        self.profile.events.push(EventTotals { name, samples: 0, count: 0, lost, of_others: 0, throttled });
     }
 
     pub fn thread(&mut self, pid: u32, tid: u32, name: &str, process_name: &str) {

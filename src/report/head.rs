@@ -109,6 +109,10 @@ fn write_samples(summary: &Summary, style: &Style, out: &mut impl Write) -> io::
     }
     let mut text = text.join(", ");
     text += &format!("; {} lost", grouped(summary.lost()));
+    if summary.of_others() > 0 {
+        text +=
+            &format!("; {} in no row (of eprof, other programs, idle CPUs)", grouped(summary.of_others()));
+    }
     let throttled: u64 = summary.events.iter().map(|event| event.throttled).sum();
     if throttled > 0 {
         text += &format!("; throttled {} times", grouped(throttled));

@@ -92,6 +92,7 @@ struct JsonEvent<'a> {
     samples: u64,
     count: u64,
     lost: u64,
+    of_others: u64,
     throttled: u64,
 }
 
@@ -128,8 +129,8 @@ struct JsonRow<'a> {
     /// Joules of a domain have none.
     self_samples: Option<u64>,
     total_samples: Option<u64>,
-    self_count: u64,
-    total_count: u64,
+    self_count: Option<u64>,
+    total_count: Option<u64>,
     self_share: Option<f64>,
     total_share: Option<f64>,
     self_time_s: f64,
@@ -186,6 +187,7 @@ impl<'a> JsonReport<'a> {
                     samples: event.samples,
                     count: event.count,
                     lost: event.lost,
+                    of_others: event.of_others,
                     throttled: event.throttled,
                 })
                 .collect(),
@@ -246,8 +248,8 @@ impl<'a> JsonRow<'a> {
             stderr_joules: joules(&row.own).filter(|_| sampled).map(|_| row.own.standard_error()),
             self_samples: of_samples.then_some(row.own.samples),
             total_samples: of_samples.then_some(row.total.samples),
-            self_count: row.own.count,
-            total_count: row.total.count,
+            self_count: of_samples.then_some(row.own.count),
+            total_count: of_samples.then_some(row.total.count),
             self_share: report.share(&row.own),
             total_share: report.share(&row.total),
             self_time_s: row.own.time.as_secs_f64(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::frames::{Detail, FrameTable};
 use super::select::{Selection, TaskIds};
 use crate::label::Label;
-use crate::profile::{CUT_OFF, Profile};
+use crate::profile::{CUT_OFF, DAMAGED, Profile};
 use crate::symbolize::Symbols;
 use crate::units::Joules;
 
@@ -70,7 +70,9 @@ pub(super) fn cut_off_before_anything(profile: &Profile) -> Option<String> {
     let is_empty = profile.events.iter().all(|event| event.samples == 0) && profile.cells.is_empty();
     let has_joules = profile.domains.iter().any(|domain| domain.balance.measured > Joules::ZERO);
     let why = || {
-        let cut = profile.warnings.iter().find(|warning| warning.starts_with(CUT_OFF));
+        let says_where =
+            |warning: &&String| [CUT_OFF, DAMAGED].iter().any(|start| warning.starts_with(start));
+        let cut = profile.warnings.iter().find(says_where);
         let cut = cut
             .map_or("the recording has no end: its recorder was killed, or the file was cut off", |cut| {
                 cut.split(';').next().unwrap_or(cut)
@@ -122,5 +124,31 @@ mod tests {
         let domain = Selection { domain: Some("dram-0".to_owned()), ..Selection::default() };
         assert_eq!(said(domain), "what --domain dram-0 selects took nothing");
         assert!(said(Selection::default()).starts_with("the recording has no samples"));
+    }
+
+    #[test]
+    fn where_a_recording_ends_before_anything() {
+        let said = |is_partial: bool, warning: &str| {
+            let warnings = vec![warning.to_owned()];
+            cut_off_before_anything(&Profile { is_partial, warnings, ..Profile::default() })
+        };
+        for (warning, expected) in [
+            (
+                "the recording is damaged at byte 40: a record of 3 bytes cannot be; what precedes it is used",
+                "the recording is damaged at byte 40: a record of 3 bytes cannot be; before",
+            ),
+            (
+                "the recording is cut off at byte 40; what precedes it is used",
+                "the recording is cut off at byte 40; before",
+            ),
+            (
+                "the CPUs are slow",
+                "the recording has no end: its recorder was killed, or the file was cut off; before",
+            ),
+        ] {
+            let said_so = said(true, warning).unwrap_or_default();
+            assert!(said_so.starts_with(expected), "{said_so}");
+            assert_eq!(said(false, warning), None);
+        }
     }
 }

@@ -42,6 +42,8 @@ pub struct EventSummary {
     pub count: u64,
     /// Samples known to be lost.
     pub lost: u64,
+    /// Of the samples, those of the recorder and of processes that were not to be recorded: no row has them.
+    pub of_others: u64,
     /// Times the kernel throttled it.
     pub throttled: u64,
 }
@@ -145,6 +147,7 @@ impl Summary {
             samples: event.samples,
             count: event.count,
             lost: event.lost,
+            of_others: event.of_others,
             throttled: event.throttled,
         });
         let balance = domains
@@ -199,6 +202,11 @@ impl Summary {
     /// All samples of all events.
     pub fn samples(&self) -> u64 {
         self.events.iter().map(|event| event.samples).sum()
+    }
+
+    /// All samples that no row has.
+    pub fn of_others(&self) -> u64 {
+        self.events.iter().map(|event| event.of_others).sum()
     }
 
     /// All samples known to be lost.

@@ -7,11 +7,12 @@ use super::error::ReportError;
 use super::missing_joules::MissingJoules;
 use super::neighbours::{Neighbours, Side};
 use super::nothing_selected;
+use super::perf_data::ENERGY_EVENT;
 use super::repeated::said_once;
 use super::row_sums::RowsWanted;
 use super::rows::{self, Grouping, Row, SortKey};
 use super::select::{Selected, Selection, Totals, Weight};
-use super::summary::{Summary, Verified};
+use super::summary::{EventSummary, Summary, Verified};
 use super::sums::{Found, Sums};
 
 use crate::identity::Dimension;
@@ -195,6 +196,8 @@ impl Report {
             summary,
             nothing,
         };
+        let chose_itself = options.selection.weight.is_none();
+        report.warnings.extend(report.why_no_joules().filter(|_| chose_itself));
         report.finish(options);
         report
     }
@@ -294,6 +297,20 @@ impl Report {
         self.weight == Weight::Count && tells_nothing
     }
 
+    /// Why rows are of one event's counts, where the recording has joules.
+    fn why_no_joules(&self) -> Option<Label> {
+        let (division, event) = (self.summary.division.as_ref()?, self.event.as_ref()?);
+        let left_out = division.left_out.iter().find(|left_out| left_out.event == *event)?;
+        if self.weight != Weight::Count {
+            return None;
+        }
+        let by: Vec<&str> = division.events.iter().map(Label::as_str).collect();
+        let (by, reason) = (by.join(", "), left_out.reason.as_str());
+        Some(Label::new(&format!(
+            "{event} has no joules ({reason}): rows are by its count; joules are by {by}"
+        )))
+    }
+
     /// The share that a row's own weight has of the whole, from 0 to 1; `None` if the whole is nothing.
     pub fn share(&self, totals: &Totals) -> Option<f64> {
         let whole = self.whole.weight(self.weight);
@@ -358,6 +375,15 @@ fn warnings(profile: &Profile, summary: &Summary, in_cells: &[f64]) -> Vec<Label
         let why = MissingJoules::of(summary.method, summary.samples());
         warnings.push(Label::new(&format!("{why}: this report is by samples, not by joules")));
     }
+    let is_exported =
+        |event: &&EventSummary| event.samples > 0 && event.name.as_str().ends_with(ENERGY_EVENT);
+    warnings.extend(summary.events.iter().find(is_exported).map(|event| {
+        Label::new(&format!(
+            "the periods of {} are nanojoules, as `eprof export --format perf-data` wrote them: `--weight count` has them; \
+             `eprof report` of the recording that was exported has joules and their errors",
+            event.name
+        ))
+    }));
     warnings
 }
 
@@ -365,8 +391,51 @@ fn warnings(profile: &Profile, summary: &Summary, in_cells: &[f64]) -> Vec<Label
 mod tests {
     use super::*;
     use crate::hardware::Method;
-    use crate::profile::Variance;
+    use crate::profile::{BucketReason, Division, Variance};
     use crate::report::fixture::sample_profile;
+
+    #[test]
+    fn rows_of_an_event_without_joules_say_why() {
+        let (mut profile, symbols) = sample_profile();
+        profile.division = Some(Division {
+            model: "time".to_owned(),
+            source: "typical watts".to_owned(),
+            is_exact: false,
+            left_out: vec![None, Some("another clock tells the time".to_owned())],
+            domains: Vec::new(),
+            bucket: Joules::from_joules(0.25),
+            bucket_reason: BucketReason::Usual,
+            is_by_time: true,
+            static_is_spread: false,
+            in_place_of_time: None,
+        });
+        let said = |event: &str, weight: Option<Weight>| {
+            let selection = Selection { event: Some(event.to_owned()), weight, ..Selection::default() };
+            let options = Options { selection, ..Options::default() };
+            let report = Report::new(&profile, &symbols, &options).expect("it has both events");
+            let said = |text: &&Label| text.as_str().contains(" has no joules (");
+            (report.weight, report.warnings.iter().find(said).map(Label::to_string))
+        };
+        let why = "instructions has no joules (another clock tells the time): rows are by its count; joules are by cpu-clock";
+        assert_eq!(said("instructions", None), (Weight::Count, Some(why.to_owned())));
+        assert_eq!(said("instructions", Some(Weight::Count)), (Weight::Count, None), "as asked for");
+        assert_eq!(said("cpu-clock", None), (Weight::Joules, None));
+    }
+
+    #[test]
+    fn joules_that_were_exported_as_periods_are_told() {
+        for (name, is_told) in
+            [("energy-nanojoules", true), ("estimated-energy-nanojoules", true), ("cycles", false)]
+        {
+            let (mut profile, symbols) = sample_profile();
+            profile.events[0].name = name.to_owned();
+            let report =
+                Report::new(&profile, &symbols, &Options::default()).expect("no option asks for more");
+            let beginning = format!("the periods of {name} are nanojoules");
+            let said = report.warnings.iter().any(|text| text.as_str().starts_with(&beginning));
+            assert_eq!(said, is_told, "{name}");
+        }
+    }
 
     /// Two rows of an estimate, of which each is off by 0.2 and the watts' error of its joules, by 0.3 J of chance, and by 0.1 J
     /// and 0.2 J of its meters' ends.

@@ -164,6 +164,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                 samples: 0,
                 count: 0,
                 lost: 0,
+                of_others: 0,
                 throttled: 0,
             })
             .chain(launches.event())
@@ -296,10 +297,12 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             self.tasks.in_cgroup(task, cgroup);
         }
         let time = context.time.unwrap_or_default();
+        let elsewhere = self.whose.charge_elsewhere(&self.tasks, pid);
         if self.is_counted(time) {
             let totals = &mut self.totals[event as usize];
             totals.samples += 1;
             totals.count = totals.count.saturating_add(count);
+            totals.of_others += u64::from(elsewhere.is_some());
         }
         if context.time.is_some() {
             let (first, last) = self.sampled.get_or_insert((time, time));
@@ -308,7 +311,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         }
         // A clock ticks on idle CPUs too; what they spend is the machine's, not a task's.
         let is_idle = pid == 0 && unit == EventUnit::Nanoseconds;
-        let owner = match (self.whose.charge_elsewhere(&self.tasks, pid), &mut self.samples) {
+        let owner = match (elsewhere, &mut self.samples) {
             (Some(charge), _) => Owner::Charge { is_idle, charge },
             (None, Some(samples)) => {
                 let cell = samples.push(at, event, count);

@@ -104,7 +104,14 @@ mod tests {
 
     /// Samples that stand for a million each.
     fn event(name: &str, samples: u64, lost: u64) -> EventTotals {
-        EventTotals { name: name.to_owned(), samples, count: samples * 1_000_000, lost, throttled: 0 }
+        EventTotals {
+            name: name.to_owned(),
+            samples,
+            count: samples * 1_000_000,
+            lost,
+            of_others: 0,
+            throttled: 0,
+        }
     }
 
     /// Two counters of two events: 4,000 of 4,100 periods are sampled of the first, 2,000 of the second.

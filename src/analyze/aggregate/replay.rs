@@ -44,10 +44,13 @@ pub(crate) struct Batch {
     offset: u64,
 }
 
-#[derive(Debug, Default)]
-struct Malformed {
-    count: u64,
-    first: Option<ReadError>,
+/// Records that tell nothing.
+#[derive(Debug, Clone)]
+pub struct LeftOut<T> {
+    /// How many.
+    pub count: u64,
+    /// What is known of the first.
+    pub first: Option<T>,
 }
 
 /// How a walk ended.
@@ -55,10 +58,10 @@ struct Malformed {
 pub struct ReplayEnd {
     /// What stopped it before the recording's end; all before was walked.
     pub stopped_by: Option<ReadError>,
-    /// Number of records that could not be decoded and were left out.
-    pub malformed: u64,
-    /// The first of these.
-    pub first_malformed: Option<ReadError>,
+    /// Records that could not be decoded.
+    pub malformed: LeftOut<ReadError>,
+    /// Records of a type that is not known: the type, and where in the file.
+    pub unknown: LeftOut<(u32, u64)>,
 }
 
 impl ReplayEnd {
@@ -68,8 +71,16 @@ impl ReplayEnd {
         if let Some(error) = &self.stopped_by {
             warnings.push(format!("{error}; what precedes it is used"));
         }
-        if let Some(error) = &self.first_malformed {
-            warnings.push(format!("{} damaged records were left out; the first: {error}", self.malformed));
+        let LeftOut { count, first } = &self.malformed;
+        if let Some(error) = first {
+            warnings.push(format!("{count} damaged records were left out; the first: {error}"));
+        }
+        let LeftOut { count, first } = &self.unknown;
+        if let Some((kind, offset)) = first {
+            warnings.push(format!(
+                "{count} records of a type that eprof does not know were left out; the first: type {kind} at byte {offset}. A newer \
+                 perf wrote them, or the file is damaged"
+            ));
         }
         warnings
     }
@@ -194,12 +205,13 @@ impl<'r> Replay<'r> {
 #[derive(Debug)]
 pub(crate) struct Told<'r> {
     recording: &'r Recording,
-    malformed: Malformed,
+    malformed: LeftOut<ReadError>,
+    unknown: LeftOut<(u32, u64)>,
 }
 
 impl<'r> Told<'r> {
     pub fn new(recording: &'r Recording) -> Self {
-        Self { recording, malformed: Malformed::default() }
+        Self { recording, malformed: LeftOut::default(), unknown: LeftOut::default() }
     }
 
     /// Calls `visit` with the records of a batch, which `find` looks up.
@@ -247,23 +259,31 @@ impl<'r> Told<'r> {
     ) -> ControlFlow<()> {
         let context = decoder.context(raw);
         let mut record = Record::FinishedRound;
-        match decoder.decode_into(raw, &context, &mut record) {
-            Ok(()) => return visit(raw.position, &context, &record),
-            Err(error) => self.malformed.add(error),
+        if let Err(error) = decoder.decode_into(raw, &context, &mut record) {
+            self.malformed.add(error);
+            return ControlFlow::Continue(());
         }
-        ControlFlow::Continue(())
+        if matches!(record, Record::Other(kind) if !record_type::is_known(kind)) {
+            self.unknown.add((raw.kind, raw.offset));
+        }
+        visit(raw.position, &context, &record)
     }
 
     /// How the walk ended.
     pub fn end(self, replay: Replay<'_>) -> ReplayEnd {
-        let Malformed { count, first } = self.malformed;
-        ReplayEnd { stopped_by: replay.end.flatten(), malformed: count, first_malformed: first }
+        ReplayEnd { stopped_by: replay.end.flatten(), malformed: self.malformed, unknown: self.unknown }
     }
 }
 
-impl Malformed {
-    fn add(&mut self, error: ReadError) {
+impl<T> LeftOut<T> {
+    fn add(&mut self, one: T) {
         self.count += 1;
-        self.first.get_or_insert(error);
+        self.first.get_or_insert(one);
+    }
+}
+
+impl<T> Default for LeftOut<T> {
+    fn default() -> Self {
+        Self { count: 0, first: None }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::analyze::earlier::EarlierIntervals;
-use crate::analyze::events::EventRoles;
+use crate::analyze::events::{EventRoles, EventUnit};
 use crate::analyze::intervals::survey::Survey;
 use crate::analyze::model::bucket_size::bucket_size;
 use crate::analyze::model::choice::BaseModel;
@@ -260,9 +260,13 @@ fn division(
     let used = sets.iter().any(Option::is_some);
     // The whole first: what the events of the package are is what most want to know.
     let first = sets.iter().flatten().next();
-    let left_out = (0..roles.sampled().len()).map(|event| {
+    let left_out = roles.sampled().iter().enumerate().map(|(event, about)| {
         if !used && roles.any_tells_time() {
-            return (!roles.tells_time(event as u32)).then(|| "it tells no time".to_owned());
+            let reason = match about.unit {
+                EventUnit::Nanoseconds => "another clock tells the time",
+                _ => "it tells no time",
+            };
+            return (!roles.tells_time(event as u32)).then(|| reason.to_owned());
         }
         let counts = |domain: &DomainSet| domain.set.calibration.joules_per_event[event] > 0.0;
         if sets.iter().flatten().any(counts) {

@@ -9,6 +9,7 @@ use crate::analyze::aggregate::unwind::{
     SampleUnwinder, copies_stacks, copies_tops_of_stacks, follows_calls,
 };
 use crate::analyze::events::{EventRoles, EventUnit};
+use crate::analyze::group_reads;
 use crate::analyze::intervals::survey::Survey;
 use crate::analyze::model::estimate::Estimate;
 use crate::analyze::options::Options;
@@ -96,7 +97,7 @@ pub(crate) fn assemble(
         division,
         has_call_paths: options.dimensions.stacks && follows_calls(recording),
         copies_stacks: copies_stacks(recording),
-        is_partial: !recording.is_complete(),
+        is_partial: !recording.is_complete() || gathered.end.stopped_by.is_some(),
         hidden_callers: gathered.hidden_callers,
         warnings: [gathered.warnings, missed, warnings].concat(),
         recordings: vec![origin(recording, survey)],
@@ -106,7 +107,7 @@ pub(crate) fn assemble(
         profile.cpus = metadata.machine.cpus.clone();
         profile.warnings.extend(metadata.warnings.iter().cloned());
         profile.warnings.extend(survey.read_too_late(&metadata.domains));
-        if profile.is_partial && attribution.others_are_unknown && !metadata.system_wide_samples {
+        if !recording.is_complete() && attribution.others_are_unknown && !metadata.system_wide_samples {
             profile.warnings.push(OTHERS_UNKNOWN.to_owned());
         }
         match survey.tells_joules() {
@@ -138,11 +139,11 @@ pub(crate) fn assemble(
             event.name, event.throttled
         ));
     }
+    profile.warnings.extend(group_reads::warning(recording.events(), &profile.events));
     profile.warnings.extend(SampleUnwinder::obstacle(recording));
     let of_end = gathered.end.warnings();
-    // Where the file ends in a record, that says where and why.
-    let is_said = of_end.iter().any(|warning| warning.starts_with(CUT_OFF));
-    if profile.is_partial && !is_said {
+    // Where the file ends or is damaged in a record, that says where and why.
+    if profile.is_partial && gathered.end.stopped_by.is_none() {
         profile.warnings.push(
             "the recording is partial: its recorder was killed or the file was cut off; this is what it holds up to \
              there"
