@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use eprof::power_model::observations::rates::RateRow;
 use serde_json::{Value, json};
 
+use crate::cli::fixed::Fixed;
+
 /// What is said of one row.
 pub struct Predicted<'a> {
     pub of: &'a RateRow,
@@ -23,11 +25,12 @@ pub fn print_rows(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<(
     writeln!(out, "\n{:>10} {:>10} {:>10}  workload", "watts", "low", "high")?;
     for row in predicted {
         let (low, high) = match row.interval {
-            Some((low, high)) => (format!("{low:.2}"), format!("{high:.2}")),
+            Some((low, high)) => (Fixed(low, 2).to_string(), Fixed(high, 2).to_string()),
             None => ("-".to_owned(), "-".to_owned()),
         };
         let beyond = if row.is_beyond == Some(true) { "  (beyond the data)" } else { "" };
-        writeln!(out, "{:>10.2} {low:>10} {high:>10}  {}{beyond}", row.watts, row.of.workload)?;
+        let watts = Fixed(row.watts, 2);
+        writeln!(out, "{watts:>10} {low:>10} {high:>10}  {}{beyond}", row.of.workload)?;
     }
     if predicted.iter().any(|row| row.is_beyond == Some(true)) {
         writeln!(
