@@ -28,6 +28,41 @@ fn folder(files: &[(&str, String)]) -> tempfile::TempDir {
     folder
 }
 
+/// Forty rows of five jobs, 20 W and 1 W per event; the largest power is 30 W.
+fn measured(event: impl Fn(u32) -> f64) -> String {
+    let row = |n: u32| format!("w{},{},{}\n", n % 5, event(n), 20 + n * 7 % 11);
+    "job,cycles,watts\n".to_owned() + &(0..40).map(row).collect::<String>()
+}
+
+#[test]
+fn an_estimate_that_is_limited_says_so() {
+    let folder = folder(&[
+        ("runs", measured(|n| f64::from(n * 7 % 11))),
+        ("new", "job,cycles\nnear,5\nfar,1000000\n".to_owned()),
+    ]);
+    let predict = |more: &str| {
+        eprof(folder.path(), &format!("model predict --target watts --group job runs --rates new {more}"))
+    };
+    let note = "1 of 2 rows are limited, the first of workload `far`: the model says less than 1.0000 W, a twentieth of the \
+                least power measured, or more than 60.0000 W, twice the most";
+    let text = said(&predict(""));
+    assert!(text.contains(&format!("note: {note}")), "{text}");
+    let rows: Vec<&str> =
+        text.lines().filter(|line| line.contains(" far") || line.contains(" near")).collect();
+    assert!(rows[0].ends_with("near") && rows[1].ends_with("far  (beyond the data) (limited)"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&said(&predict("--format json"))).expect("JSON");
+    assert_eq!([&json["rows"][0]["limited"], &json["rows"][1]["limited"]], [false, true]);
+    assert!(json["notes"].to_string().contains("1 of 2 rows are limited"), "{json}");
+    let output = predict("--format csv");
+    let csv = said(&output);
+    assert!(csv.lines().next().is_some_and(|names| names.ends_with(",file,row,limited")), "{csv}");
+    assert!(csv.contains("far,60.0000") && csv.trim_end().ends_with("true,new,2,true"), "{csv}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains(note));
+    // Straight lines have no such end.
+    let text = said(&predict("--kind lines"));
+    assert!(!text.contains("limited"), "{text}");
+}
+
 /// A figure of three hundred digits is none for people.
 #[test]
 fn large_numbers_have_an_exponent() {
