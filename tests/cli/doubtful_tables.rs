@@ -63,6 +63,29 @@ fn an_estimate_that_is_limited_says_so() {
     assert!(!text.contains("limited"), "{text}");
 }
 
+/// Readings every 20 ms for 40 s, of which each other two seconds are load.
+fn trace(names: &str, row: impl Fn(f64, f64) -> String) -> String {
+    let rows = (0..2000).map(|n| f64::from(n) * 0.02);
+    let watts = |time: f64| if time % 4.0 < 2.0 { 60.0 } else { 250.0 };
+    format!("{names}\n") + &rows.map(|time| row(time, watts(time)) + "\n").collect::<String>()
+}
+
+#[test]
+fn of_two_columns_of_power_it_is_told_which_was_read() {
+    let text = trace("time [s],power.draw [W],power.draw.instant [W],power.limit [W]", |time, watts| {
+        format!("{time:.2},{:.1},{watts},400", 0.9 * watts)
+    });
+    let folder = folder(&[("trace", text)]);
+    let note = "power is read from `power.draw.instant`, and the table has `power.draw` besides: --target chooses another column";
+    for verb in ["gpu correct trace --sensor counter", "gpu calibrate trace --steps trace"] {
+        let output = eprof(folder.path(), verb);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(note) || verb.contains("calibrate"), "{verb}: {text}");
+    }
+    let text = said(&eprof(folder.path(), "gpu correct trace --sensor counter --target power.draw"));
+    assert!(!text.contains("is read from"), "{text}");
+}
+
 /// A figure of three hundred digits is none for people.
 #[test]
 fn large_numbers_have_an_exponent() {

@@ -86,7 +86,13 @@ impl TraceArgs {
             None => trace_csv::parse(&text),
         };
         let traces = traces.with_context(|| format!("{} is no power trace", path.display()))?;
-        let NamedTrace { column, gpu, trace, skipped, notes } = self.choose(traces)?;
+        let (NamedTrace { column, gpu, trace, skipped, mut notes }, others) = self.choose(traces)?;
+        if !others.is_empty() {
+            notes.push(format!(
+                "power is read from `{column}`, and the table has {} besides: --target chooses another column",
+                others.iter().map(|other| format!("`{other}`")).collect::<Vec<_>>().join(", ")
+            ));
+        }
         let title = gpu.map_or_else(|| column.clone(), |gpu| format!("GPU {gpu} {column}"));
         Ok(Inputs { title, trace, skipped, notes, ..Inputs::default() })
     }
@@ -110,7 +116,8 @@ impl TraceArgs {
         Ok(Inputs { title: format!("{name}, {source}"), trace, is_counter, ..Inputs::default() })
     }
 
-    fn choose(&self, mut traces: Vec<NamedTrace>) -> anyhow::Result<NamedTrace> {
+    /// One column of one GPU, and the names of the other columns of its power.
+    fn choose(&self, mut traces: Vec<NamedTrace>) -> anyhow::Result<(NamedTrace, Vec<String>)> {
         if let Some(gpu) = &self.gpu {
             let known = gpus_of(&traces);
             if known.is_empty() {
@@ -131,7 +138,9 @@ impl TraceArgs {
             column if column.contains("average") => 2,
             _ => 1,
         };
-        traces.into_iter().min_by_key(preferred).context("the trace holds no power column")
+        let chosen = (0..traces.len()).min_by_key(|at| preferred(&traces[*at]));
+        let chosen = traces.remove(chosen.context("the trace holds no power column")?);
+        Ok((chosen, traces.into_iter().map(|trace| trace.column).collect()))
     }
 }
 
