@@ -19,6 +19,12 @@ fn said(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("text")
 }
 
+#[track_caller]
+fn refused(output: &Output) -> String {
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 /// A folder with these files.
 fn folder(files: &[(&str, String)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
@@ -84,6 +90,39 @@ fn of_two_columns_of_power_it_is_told_which_was_read() {
     }
     let text = said(&eprof(folder.path(), "gpu correct trace --sensor counter --target power.draw"));
     assert!(!text.contains("is read from"), "{text}");
+}
+
+#[test]
+fn switching_times_of_another_run_are_told() {
+    // 2023-08-24 22:18:34 and later.
+    let start = 1_692_915_514.0;
+    let of = |shift: f64| {
+        let times = (0..10).map(|n| start + shift + 2.0 + 2.0 * f64::from(n));
+        times.map(|time| format!("{time:.3}\n")).collect::<String>()
+    };
+    let folder = folder(&[
+        ("trace", trace("timestamp,power.draw [W]", |time, watts| format!("{:.3},{watts}", start + time))),
+        ("minutes", of(300.0)),
+        ("hours", of(9_003.1)),
+        ("days", of(200_000.0)),
+    ]);
+    for (steps, range) in [
+        ("minutes", "22:23:36.000 to 22:23:54.000"),
+        ("hours", "2023-08-25 00:48:39.100 to 00:48:57.100"),
+        ("days", "2023-08-27 05:51:56.000 to 05:52:14.000"),
+    ] {
+        for verb in ["correct trace", "correct trace --sensor boxcar:1s", "calibrate trace"] {
+            let error = refused(&eprof(folder.path(), &format!("gpu {verb} --steps {steps}")));
+            assert!(
+                error.contains(
+                    "no time of --steps lies within the trace, which is of 2023-08-24 22:18:34.000 to 22:19:13.980: they are of "
+                ),
+                "{verb} {steps}: {error}"
+            );
+            assert!(error.contains(range), "{verb} {steps}: {error}");
+            assert!(error.contains("of another run") || error.contains("of different runs"), "{error}");
+        }
+    }
 }
 
 /// A figure of three hundred digits is none for people.
