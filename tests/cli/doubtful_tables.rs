@@ -93,6 +93,24 @@ fn of_two_columns_of_power_it_is_told_which_was_read() {
 }
 
 #[test]
+fn watts_below_zero_are_refused() {
+    let text = |low: f64| {
+        trace("time [s],power [W]", |time, watts| {
+            format!("{time:.2},{}", if time == 0.5 { low } else { watts })
+        })
+    };
+    let folder = folder(&[("trace", text(-250.0)), ("near", text(-0.5)), ("fine", text(60.0))]);
+    let refusal = "line 27: `power [W]` is `-250`, which is below 0: no card gives power back";
+    for verb in
+        ["correct trace --sensor counter", "calibrate trace", "correct fine --sensor counter --meter trace"]
+    {
+        let error = refused(&eprof(folder.path(), &format!("gpu {verb}")));
+        assert!(error.contains(refusal) && error.matches("eprof: error").count() == 1, "{verb}: {error}");
+    }
+    said(&eprof(folder.path(), "gpu correct near --sensor counter"));
+}
+
+#[test]
 fn switching_times_of_another_run_are_told() {
     // 2023-08-24 22:18:34 and later.
     let start = 1_692_915_514.0;
