@@ -143,6 +143,15 @@ fn switching_times_of_another_run_are_told() {
     }
 }
 
+#[test]
+fn of_values_that_no_row_has_those_there_are_are_told() {
+    let folder = folder(&[("runs", measured(f64::from))]);
+    for verb in ["model fit", "model predict --rates runs", "gpu model fit --columns cycles"] {
+        let error = refused(&eprof(folder.path(), &format!("{verb} --target watts --where job=nope runs")));
+        assert!(error.contains("no row has job=nope; its values are: w0, w1, w2, w3, w4"), "{verb}: {error}");
+    }
+}
+
 /// A figure of three hundred digits is none for people.
 #[test]
 fn large_numbers_have_an_exponent() {
