@@ -152,6 +152,27 @@ fn of_values_that_no_row_has_those_there_are_are_told() {
     }
 }
 
+#[test]
+fn values_that_are_too_large_are_not_called_constant() {
+    let right = measured(|n| f64::from(n * 7 % 11));
+    let folder = folder(&[
+        ("rates", measured(|n| 1e200 * f64::from(n * 7 % 11))),
+        (
+            "powers",
+            right.lines().map(|line| format!("{line}e200\n")).collect::<String>().replacen("e200", "", 1),
+        ),
+    ]);
+    for (table, what) in [
+        ("rates", "column `cycles` has values up to 1.0e201"),
+        ("powers", "the power has values up to 3.0e201"),
+    ] {
+        for verb in ["model fit --use-all", "model fit"] {
+            let error = refused(&eprof(folder.path(), &format!("{verb} --target watts --group job {table}")));
+            assert!(error.contains(&format!("{what}, whose squares are beyond")), "{verb}: {error}");
+        }
+    }
+}
+
 /// A figure of three hundred digits is none for people.
 #[test]
 fn large_numbers_have_an_exponent() {
