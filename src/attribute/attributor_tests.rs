@@ -19,7 +19,7 @@ fn at(millis: u64) -> Timestamp {
     Timestamp::from_nanos(millis * 1_000_000)
 }
 
-fn options(bucket: f64) -> Options {
+pub(super) fn options(bucket: f64) -> Options {
     Options {
         bucket: Joules::from_joules(bucket),
         static_power: Vec::new(),

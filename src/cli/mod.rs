@@ -16,6 +16,7 @@ mod denied;
 mod doctor;
 mod ending;
 mod export;
+mod fixed;
 mod flamegraph;
 mod fleet;
 mod folder;

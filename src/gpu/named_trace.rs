@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::trace::PowerTrace;
-use crate::tables::TableError;
+use crate::tables::{CellError, TableError};
 
 /// Why a text is no power trace.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -34,6 +34,11 @@ pub enum TraceError {
         /// What is wrong with the first.
         first: String,
     },
+    /// A power that none can be.
+    #[error(
+        "{0}: no card gives power back. Put the sign right or take the row out, or choose another column with --target"
+    )]
+    BelowZero(CellError),
     /// Rows of one time contradict each other.
     #[error(
         "at {several} of {times} times there are readings that differ by more than a tenth: the table holds several GPUs, and \

@@ -71,12 +71,15 @@ impl OwnReadings {
         let length = levels.length.0;
         let margin = if matches!(model.kind, SensorKind::Counter) { 0.0 } else { levels.margin() };
         // A value that stands for several refreshes was read at the first of them: some sensors look seldom at a card at rest.
-        let mut held = refreshes.first().map(|of| (of.power, of.earliest));
+        let mut held: Option<(Watts, Timestamp)> = None;
         let mut windows: Vec<Window> = refreshes
             .iter()
             .map(|of| {
-                let (_, read) = *held
-                    .insert(held.filter(|(power, _)| *power == of.power).unwrap_or((of.power, of.earliest)));
+                let read = match held {
+                    Some((power, read)) if power == of.power => read,
+                    _ => of.earliest,
+                };
+                held = Some((of.power, read));
                 let (earliest, latest) =
                     (seconds(of.earliest) - levels.delay.seconds, seconds(of.latest) - levels.delay.seconds);
                 let end = (earliest + latest) / 2.0;

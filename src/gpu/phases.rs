@@ -87,11 +87,10 @@ fn level_after_load(
     // The first may still hold a rest of the transition.
     let is_longer = |pair: &[&Segment]| pair[0].duration() > pair[1].duration();
     let count = settled.partition_point(|segment| segment.start < until);
-    let settled = if count > 2 && !is_longer(&settled[..2]) { &settled[1..] } else { &settled[..] };
+    let skipped = usize::from(count > 2 && !is_longer(&settled[..2]));
     // Steady power may be one segment, of which the second after the load is a part.
-    let soon: Vec<Segment> = settled
+    let soon: Vec<Segment> = settled[skipped..count]
         .iter()
-        .take_while(|segment| segment.start < until)
         .map(|segment| Segment { end: segment.end.min(until), ..**segment })
         .collect();
     let level = by_time(soon.iter(), 0.5)?;
@@ -104,7 +103,8 @@ fn level_after_load(
     // A sensor may give few readings of a rest. They do not tell whether the level stays: what comes later does.
     let changes = soon.windows(2).filter(|pair| pair[0].power != pair[1].power).count();
     let is_slow = settling > Nanoseconds::ZERO && changes < 2;
-    let moves = spread(settled.iter().map(|segment| segment.power.as_watts())).filter(|_| is_slow);
+    let settled = settled[skipped..].iter().map(|segment| segment.power.as_watts());
+    let moves = spread(settled).filter(|_| is_slow);
     Some((level, moves.map_or(stays, |moves| moves.max(stays))))
 }
 

@@ -56,6 +56,7 @@ pub fn parse_sum(text: &str) -> Result<PowerTrace, TraceError> {
     let columns = table.power_columns()?;
     let units: Vec<(usize, f64)> =
         columns.into_iter().map(|column| (column, table.power_unit(column).0)).collect();
+    units.iter().try_for_each(|(column, unit)| table.refuse_below_zero(*column, *unit))?;
     let reading = |row: usize| {
         let time = table.time(row)?;
         let power =
@@ -138,6 +139,21 @@ mod tests {
         let times = parse_times("timestamp\n1689325967982958\n1689325967982958\n1689325968035292\n");
         assert_eq!(times.len(), 2);
         assert_eq!(times[0].as_nanos(), 1_689_325_967_982_958_000);
+    }
+
+    #[test]
+    fn no_power_is_below_zero_but_for_where_a_meter_has_its_zero() {
+        let text = |low: &str| format!("time [s],draw [W],board [W]\n0,50,60\n0.1,{low},60\n0.2,50,60\n");
+        let refused = "line 3: `draw [W]` is `-40`, which is below 0: no card gives power back. Put the sign right or take the row \
+                       out, or choose another column with --target";
+        for error in [parse(&text("-40")).unwrap_err(), parse_sum(&text("-40")).unwrap_err()] {
+            assert_eq!(error.to_string(), refused);
+        }
+        assert!(matches!(parse_column(&text("-1.1"), "draw"), Err(TraceError::BelowZero(_))));
+        let kept = &parse(&text("-0.9")).expect("a meter of an idle line")[0].trace;
+        assert_eq!(kept.readings()[1].power, Watts::from_watts(-0.9));
+        // Another column's readings do not matter.
+        assert!(parse_column(&text("-40"), "board").is_ok());
     }
 
     #[test]

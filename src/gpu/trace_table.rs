@@ -24,6 +24,9 @@ const TIME_NAMES: [&str; 12] =
     ["t", "ts", "date", "datetime", "elapsed", "epoch", "clock", "seconds", "sec", "s", "milliseconds", "ms"];
 /// Names of columns of power, beside those with `power` or a unit in them.
 const POWER_NAMES: [&str; 3] = ["p", "draw", "w"];
+/// How far below zero a power may lie, as a share of the highest of its column: what a meter reads of an idle line may be a
+/// little less than nothing, by how far off its zero is. It is kept, for without it means would be too high.
+const BELOW_ZERO: f64 = 0.02;
 /// Names of columns that tell which GPU.
 const GPU_NAMES: [&str; 6] = ["index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "gpu"];
 
@@ -150,6 +153,19 @@ impl TraceTable {
         (unit, Some(format!("column `{column}` names no unit: by its size it is taken for {name}")))
     }
 
+    /// Refuses powers below zero that no meter's zero explains.
+    ///
+    /// # Errors
+    /// [`TraceError::BelowZero`] with the first.
+    pub(super) fn refuse_below_zero(&self, column: usize, unit: f64) -> Result<(), TraceError> {
+        let powers = || (0..self.table.len()).filter_map(|row| Some((row, self.power(row, column, unit)?)));
+        let highest = powers().map(|(_, power)| power).fold(0.0, f64::max);
+        match powers().find(|(_, power)| *power < -BELOW_ZERO * highest) {
+            Some((row, _)) => Err(TraceError::BelowZero(self.table.error(row, column, "below 0"))),
+            None => Ok(()),
+        }
+    }
+
     /// The readings of a row, or which cell prevents them.
     fn reading(&self, row: usize, column: usize, unit: f64) -> Result<PowerReading, CellError> {
         let time = self.time(row).ok_or_else(|| self.table.error(row, self.time, "no time"))?;
@@ -162,6 +178,7 @@ impl TraceTable {
     /// The traces of a column, one for each GPU; `unit` is told by the user.
     pub(super) fn traces(&self, column: usize, unit: Option<f64>) -> Result<Vec<NamedTrace>, TraceError> {
         let (unit, assumed) = unit.map_or_else(|| self.power_unit(column), |unit| (unit, None));
+        self.refuse_below_zero(column, unit)?;
         let mut traces: Vec<(Option<&str>, Vec<PowerReading>, Vec<CellError>)> = Vec::new();
         for row in 0..self.table.len() {
             let gpu = self.gpu.map(|gpu| self.table.cell(row, gpu));

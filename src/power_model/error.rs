@@ -18,6 +18,17 @@ pub enum ModelError {
     /// A column whose values are all (nearly) alike: nothing tells it from the static power.
     #[error("column `{0}` hardly varies: its share cannot be told from the static power; leave it out")]
     Constant(String),
+    /// Values whose squares are no numbers any more.
+    #[error(
+        "{what} has values up to {largest:.1e}, whose squares are beyond what can be calculated with: give them in another \
+         unit"
+    )]
+    OutOfRange {
+        /// Which column, or the power.
+        what: String,
+        /// The largest, without its sign.
+        largest: f64,
+    },
     /// Columns that say the same.
     #[error(
         "columns {} say the same: each is nearly a fixed combination of the others \

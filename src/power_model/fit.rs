@@ -87,7 +87,7 @@ impl Fit {
     /// Fits all columns of `data`.
     ///
     /// # Errors
-    /// [`ModelError::TooFewRows`], [`ModelError::Constant`], [`ModelError::Collinear`],
+    /// [`ModelError::TooFewRows`], [`ModelError::Constant`], [`ModelError::OutOfRange`], [`ModelError::Collinear`],
     /// [`ModelError::NoColumns`] or [`ModelError::PriorMismatch`].
     pub fn new(data: &Dataset, options: &FitOptions) -> Result<Self, ModelError> {
         let columns = data.columns().len();
@@ -97,6 +97,7 @@ impl Fit {
         if data.len() < columns + 2 {
             return Err(ModelError::TooFewRows { rows: data.len(), coefficients: columns + 1 });
         }
+        check_range(data)?;
         check_variation(data)?;
         let system = System::of(data, options)?;
         let condition = system.condition(data.columns())?;
@@ -157,6 +158,33 @@ fn check_variation(data: &Dataset) -> Result<(), ModelError> {
     Ok(())
 }
 
+/// Refuses values whose squares are no numbers any more.
+///
+/// # Errors
+/// [`ModelError::OutOfRange`] with the first column that has such values.
+pub(super) fn check_range(data: &Dataset) -> Result<(), ModelError> {
+    for column in 0..=data.columns().len() {
+        let largest = largest_of_design(data, column);
+        let square = largest * largest * data.len() as f64;
+        if largest != 0.0 && !square.is_normal() {
+            return Err(out_of_range(data, column));
+        }
+    }
+    Ok(())
+}
+
+/// Of a column of the design without its sign; the first stands for the power.
+fn largest_of_design(data: &Dataset, column: usize) -> f64 {
+    let of_row = |row: usize| column.checked_sub(1).map_or(data.watts(row), |column| data.rates(row)[column]);
+    (0..data.len()).map(|row| of_row(row).abs()).fold(0.0, f64::max)
+}
+
+fn out_of_range(data: &Dataset, column: usize) -> ModelError {
+    let name = column.checked_sub(1).map(|column| format!("column `{}`", data.columns()[column]));
+    let what = name.unwrap_or_else(|| "the power".to_owned());
+    ModelError::OutOfRange { what, largest: largest_of_design(data, column) }
+}
+
 /// The weighted design, a constant first, with columns scaled to length one.
 struct System {
     design: DMatrix<f64>,
@@ -192,7 +220,7 @@ impl System {
         let scale: Vec<f64> = (0..=columns).map(|column| design.column(column).norm()).collect();
         for (column, scale) in scale.iter().enumerate() {
             if !(*scale > 0.0 && scale.is_finite()) {
-                return Err(ModelError::Constant(data.columns()[column.saturating_sub(1)].clone()));
+                return Err(out_of_range(data, column));
             }
             design.column_mut(column).unscale_mut(*scale);
         }
@@ -585,6 +613,7 @@ mod tests {
             let rates = [1e200 * (row + 1) as f64];
             data.push(Observation { rates: &rates, watts: 5.0 + row as f64, workload: "w", frequency: None });
         }
-        assert_eq!(Fit::new(&data, &FitOptions::default()), Err(ModelError::Constant("a".into())));
+        let refused = ModelError::OutOfRange { what: "column `a`".into(), largest: 6.0 * 1e200 };
+        assert_eq!(Fit::new(&data, &FitOptions::default()), Err(refused));
     }
 }

@@ -3,7 +3,7 @@
 use super::dataset::Dataset;
 use super::error::ModelError;
 use super::estimator::inner_folds;
-use super::fit::{FitOptions, Weighting};
+use super::fit::{FitOptions, Weighting, check_range};
 use super::terms::{Shape, Terms};
 use crate::numerics::normal_equations::NormalEquations;
 
@@ -20,12 +20,13 @@ const FOLDS: usize = 8;
 /// are few. `data` must be the training data only.
 ///
 /// # Errors
-/// [`ModelError::NoColumns`] if no column varies.
+/// [`ModelError::NoColumns`] if no column varies, [`ModelError::OutOfRange`].
 pub fn best_events(
     data: &Dataset,
     max_events: usize,
     options: &FitOptions,
 ) -> Result<Vec<usize>, ModelError> {
+    check_range(data)?;
     let terms = Terms::of(data, &[Shape::Linear]);
     let count = terms.list().len();
     if count == 0 || data.is_empty() {

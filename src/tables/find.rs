@@ -1,5 +1,7 @@
 //! Columns and rows of a table by what users call them.
 
+use rustc_hash::FxHashSet;
+
 use super::heading;
 use super::number::Number;
 use super::table::Table;
@@ -112,12 +114,16 @@ impl Table {
         for (name, value) in conditions {
             let column = self.find(name)?;
             let number = Number::read(value, self.marks(column));
+            let before = rows.clone();
             rows.retain(|row| {
                 let cell = self.cell(*row, column);
                 cell == value.trim() || (number.is_some() && Number::read(cell, self.marks(column)) == number)
             });
             if rows.is_empty() {
-                return Err(TableError::NoRowWith { column: name.clone(), value: value.clone() });
+                let mut known = FxHashSet::default();
+                let cells = before.iter().map(|row| self.cell(*row, column));
+                let found = cells.filter(|cell| known.insert(*cell)).map(str::to_owned).collect();
+                return Err(TableError::NoRowWith { column: name.clone(), value: value.clone(), found });
             }
         }
         Ok(rows)
@@ -157,7 +163,15 @@ mod tests {
         assert_eq!(rows(&[]), Ok(vec![0, 1, 2]));
         assert_eq!(rows(&[("Freq", "2.1GHz")]), Ok(vec![0, 1]));
         assert_eq!(rows(&[("freq", "2.1GHz"), ("lang", "C")]), Ok(vec![0]));
-        assert_eq!(rows(&[("lang", "Go")]).expect_err("none").to_string(), "no row has lang=Go");
+        assert_eq!(
+            rows(&[("lang", "Go")]).expect_err("none").to_string(),
+            "no row has lang=Go; its values are: C, Ada"
+        );
+        // Of the rows that the conditions before it leave.
+        assert_eq!(
+            rows(&[("lang", "Ada"), ("x", "3")]).expect_err("none").to_string(),
+            "no row has x=3; its values are: 2"
+        );
         assert!(rows(&[("x2", "1")]).is_err());
     }
 }

@@ -42,13 +42,26 @@ pub enum TableError {
         expected: &'static str,
     },
     /// No row has the values that were asked for.
-    #[error("no row has {column}={value}")]
+    #[error("no row has {column}={value}; its values are: {}", values(.found))]
     NoRowWith {
         /// The column.
         column: String,
         /// What was asked for.
         value: String,
+        /// The column's values in the rows that other conditions leave, each once.
+        found: Vec<String>,
     },
+}
+
+/// A few values, and how many more there are.
+fn values(found: &[String]) -> String {
+    const MOST_SHOWN: usize = 8;
+    let shown: Vec<&str> = found.iter().take(MOST_SHOWN).map(String::as_str).collect();
+    let more = match found.len().saturating_sub(MOST_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", shown.join(", "))
 }
 
 /// `the columns are: a, b`, cut short where there are very many.

@@ -92,7 +92,7 @@ fn closest<'a>(models: &[&'a LogModel]) -> Option<&'a LogModel> {
 }
 
 /// The sum of squares of the fit of all others, by which is left out.
-fn squares_without(fit: &LeastSquares) -> Vec<f64> {
+pub(super) fn squares_without(fit: &LeastSquares) -> Vec<f64> {
     let squares: f64 = fit.residuals().iter().map(|residual| residual * residual).sum();
     let without = |(residual, leverage): (&f64, &f64)| squares - residual * residual / (1.0 - leverage);
     fit.residuals().iter().zip(fit.leverages()).map(without).collect()

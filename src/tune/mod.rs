@@ -22,6 +22,7 @@ pub mod front;
 pub mod hold_out;
 pub mod levels;
 pub mod model;
+pub mod out_of_line;
 pub mod runs;
 pub mod search;
 pub mod show;

@@ -12,9 +12,11 @@ use crate::units::{Joules, Nanoseconds};
 
 mod checks;
 mod csv;
+mod doubts;
 
 pub use checks::{describe_hold_out, describe_verification};
 pub use csv::{cell, heading, predictions_csv};
+pub use doubts::{describe_without, note_doubts};
 
 /// Most settings of the front that the table shows.
 const MOST_ROWS: usize = 16;

@@ -6,6 +6,7 @@ extern crate eprof_testbed;
 mod agent;
 mod denied;
 mod doctor;
+mod doubtful_tables;
 mod energy_weighted_perf_data;
 mod inputs_are_kept;
 mod manual;

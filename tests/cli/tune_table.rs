@@ -165,6 +165,45 @@ fn copies_of_rows_tell_nothing_of_errors() {
     assert_eq!(output, once);
 }
 
+/// One of three runs has a thousand times the joules of the others, as by a slip of the unit.
+#[test]
+fn a_wild_run_is_named_and_its_say_in_the_choice_told() {
+    let table = |wild: f64| {
+        let mut table = String::from("threads,seconds,joules\n");
+        for repeat in 0..3 {
+            for threads in 1..=8 {
+                let n = f64::from(repeat * 8 + threads);
+                let seconds =
+                    (8.0 / f64::from(threads) + 0.15 * f64::from(threads)) * (1.0 + 0.004 * (n * 2.4).sin());
+                let factor = if (repeat, threads) == (1, 5) { wild } else { 1.0 };
+                table += &format!(
+                    "{threads},{seconds:.4},{:.3}\n",
+                    seconds * (40.0 + 5.0 * f64::from(threads)) * factor
+                );
+            }
+        }
+        table
+    };
+    let recommended = |text: &str| {
+        let line = text.lines().find(|line| line.starts_with("recommended")).map(str::to_owned);
+        line.expect("a recommendation")
+    };
+    let (right, notes, _) = tune(&table(1.0), &["--min-energy"]);
+    assert!(notes.is_empty() && recommended(&right).ends_with("threads=5"), "{notes}{right}");
+    let (text, notes, success) = tune(&table(1000.0), &["--min-energy"]);
+    assert!(success, "{notes}");
+    assert!(notes.contains("note: 1 run is out of line: line 14 (threads=5): energy "), "{notes}");
+    assert!(notes.contains(" kJ, where the other runs of this setting say 15"), "{notes}");
+    assert!(
+        notes.contains("Nothing is left out for it; the recommendation depends on this run: threads="),
+        "{notes}"
+    );
+    assert!(!recommended(&text).ends_with("threads=5"), "{text}");
+    assert!(text.contains("\nwithout the run that is out of line: threads=5 (saving "), "{text}");
+    let (csv, notes, _) = tune(&table(1000.0), &["--min-energy", "--format", "csv"]);
+    assert!(notes.contains("line 14") && !csv.contains("without"), "{notes}");
+}
+
 #[test]
 fn what_is_wrong_is_said() {
     let good = "threads,time,energy\n1,4,10\n2,2,9\n4,1,8\n";

@@ -69,9 +69,9 @@ fn multiply(rows: &mut [Joules], factors: &[f64]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::options;
     use super::*;
-    use crate::attribute::attribution::Options;
-    use crate::attribute::{Charge, EventWeights, Quantum, Sharing};
+    use crate::attribute::{Charge, EventWeights, Quantum};
     use crate::hardware::{DomainInfo, DomainKind, Method};
     use crate::units::Nanoseconds;
 
@@ -79,18 +79,8 @@ mod tests {
     #[test]
     fn cells_that_are_left_go_on_when_others_are_taken() {
         let domains = [DomainInfo::new("p", DomainKind::Package, "test", Method::Measured)];
-        let options = Options {
-            bucket: Joules::from_joules(0.1),
-            static_power: Vec::new(),
-            rises: Vec::new(),
-            divided_later: Vec::new(),
-            horizon: Nanoseconds::from_millis(100),
-            keep_buckets: false,
-            sharing: Sharing::ByBucket,
-            sensitivities: false,
-        };
         let weights = EventWeights::new(1, 1, |_, _| 1.0);
-        let mut attributor = Attributor::new(&domains, |_| Vec::new(), weights, options, true);
+        let mut attributor = Attributor::new(&domains, |_| Vec::new(), weights, options(0.1), true);
         let at = |step: u64| Timestamp::from_nanos(step * 10_000_000);
         let mut taken = Vec::new();
         for step in 0..=40 {

@@ -98,7 +98,7 @@ impl CalibrateArgs {
         let has_reference = inputs.meter.is_some() || !inputs.switches.is_empty();
         let found = match by_shape {
             Ok(found) if self.load && is_rc(&found) => found,
-            _ if has_reference => return from_reference(inputs, out),
+            _ if has_reference => return inputs.unless_apart(from_reference(inputs, out)),
             found => found?,
         };
         print(&found, out)?;

@@ -67,7 +67,10 @@ pub fn run(args: &CorrectArgs) -> Outcome {
     let model = match &args.sensor {
         Some(sensor) => sensor.model,
         None if inputs.is_counter => SensorModel::new(SensorKind::Counter),
-        None => inputs.sensor()?,
+        None => {
+            let found = inputs.sensor();
+            inputs.unless_apart(found)?
+        }
     };
     let corrected = correct(&inputs.trace, &model)?;
     let curve = match (model.kind, args.as_published) {
@@ -162,7 +165,7 @@ impl Report {
     ) -> anyhow::Result<(Self, PowerCurve)> {
         let (first, last) = curve.span().context("nothing is left of the trace")?;
         let (levels, noise) = (&corrected.levels, corrected.level_noise);
-        let known = args.known(inputs, model, corrected)?;
+        let known = inputs.unless_apart(args.known(inputs, model, corrected))?;
         let found_idle = match &known {
             Some(known) => known.idle,
             None => phases::idle_level(levels, noise, corrected.settling()),

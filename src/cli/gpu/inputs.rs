@@ -13,6 +13,7 @@ use eprof::gpu::trace_csv;
 use eprof::units::{Nanoseconds, Timestamp};
 
 use super::recorded::{self, RecordedGpu, is_recording};
+use super::time_range::TimeRange;
 use crate::cli::table_file;
 
 /// A trace and what was recorded beside it.
@@ -52,6 +53,8 @@ pub struct Inputs {
     pub is_counter: bool,
     /// What was done to make them fit.
     pub notes: Vec<String>,
+    /// No switching time lies within the trace as it is: what to say if they do not fit for all that was done.
+    pub apart: Option<String>,
 }
 
 impl TraceArgs {
@@ -86,7 +89,13 @@ impl TraceArgs {
             None => trace_csv::parse(&text),
         };
         let traces = traces.with_context(|| format!("{} is no power trace", path.display()))?;
-        let NamedTrace { column, gpu, trace, skipped, notes } = self.choose(traces)?;
+        let (NamedTrace { column, gpu, trace, skipped, mut notes }, others) = self.choose(traces)?;
+        if !others.is_empty() {
+            notes.push(format!(
+                "power is read from `{column}`, and the table has {} besides: --target chooses another column",
+                others.iter().map(|other| format!("`{other}`")).collect::<Vec<_>>().join(", ")
+            ));
+        }
         let title = gpu.map_or_else(|| column.clone(), |gpu| format!("GPU {gpu} {column}"));
         Ok(Inputs { title, trace, skipped, notes, ..Inputs::default() })
     }
@@ -110,7 +119,8 @@ impl TraceArgs {
         Ok(Inputs { title: format!("{name}, {source}"), trace, is_counter, ..Inputs::default() })
     }
 
-    fn choose(&self, mut traces: Vec<NamedTrace>) -> anyhow::Result<NamedTrace> {
+    /// One column of one GPU, and the names of the other columns of its power.
+    fn choose(&self, mut traces: Vec<NamedTrace>) -> anyhow::Result<(NamedTrace, Vec<String>)> {
         if let Some(gpu) = &self.gpu {
             let known = gpus_of(&traces);
             if known.is_empty() {
@@ -131,7 +141,9 @@ impl TraceArgs {
             column if column.contains("average") => 2,
             _ => 1,
         };
-        traces.into_iter().min_by_key(preferred).context("the trace holds no power column")
+        let chosen = (0..traces.len()).min_by_key(|at| preferred(&traces[*at]));
+        let chosen = traces.remove(chosen.context("the trace holds no power column")?);
+        Ok((chosen, traces.into_iter().map(|trace| trace.column).collect()))
     }
 }
 
@@ -182,16 +194,42 @@ impl Inputs {
     /// Moves the trace onto the clock of the meter or of the switching times.
     fn align(&mut self) -> anyhow::Result<()> {
         let steps = || Some((*self.switches.first()?, *self.switches.last()?));
-        let Some(span) = self.meter.as_ref().and_then(PowerCurve::span).or_else(steps) else { return Ok(()) };
-        let (trace, alignment) = infer::aligned(&self.trace, span)?;
+        let of_meter = self.meter.as_ref().and_then(PowerCurve::span);
+        let Some(span) = of_meter.or_else(steps) else { return Ok(()) };
+        let Some(own) = self.trace.span() else { return Ok(()) };
+        let what = if of_meter.is_some() { "time of the meter's log" } else { "time of --steps" };
+        let are_apart = span.1 < own.0 || own.1 < span.0;
+        let apart = are_apart.then(|| {
+            format!(
+                "no {what} lies within the trace, which is of {}: they are of {}",
+                TimeRange(own),
+                TimeRange(span)
+            )
+        });
+        let aligned = infer::aligned(&self.trace, span);
+        let (trace, alignment) = match apart.clone() {
+            Some(apart) => aligned.context(apart)?,
+            None => aligned?,
+        };
         self.trace = trace;
         if alignment.quarters != 0 {
+            let hours = format!("{:+.2} h", alignment.quarters as f64 / 4.0);
+            self.apart = apart.map(|apart| {
+                format!("{apart}. Its times were moved by {hours}: if that is no time zone, those are of another run")
+            });
             self.notes.push(format!(
-                "the trace's time stamps were moved by {:+.2} h to meet the reference: a time zone",
-                alignment.quarters as f64 / 4.0
+                "the trace's time stamps were moved by {hours} to meet the reference: a time zone"
             ));
         }
         Ok(())
+    }
+
+    /// Why nothing can be said of the trace by the switching times: where it had to be moved onto them, that comes first.
+    pub fn unless_apart<T>(&self, found: anyhow::Result<T>) -> anyhow::Result<T> {
+        match &self.apart {
+            Some(apart) if !self.switches.is_empty() => found.with_context(|| apart.clone()),
+            _ => found,
+        }
     }
 }
 

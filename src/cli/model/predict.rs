@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::ensure;
 use eprof::power_model::dataset::Dataset;
 use eprof::power_model::error::ModelError;
-use eprof::power_model::estimator::{Estimator, EstimatorOptions};
+use eprof::power_model::estimator::{Estimated, Estimator, EstimatorOptions};
 use eprof::power_model::fit::{Fit, FitOptions};
 use eprof::power_model::prediction::{LeftOutErrors, LeftOutKind};
 use eprof::power_model::select::best_events;
@@ -43,13 +43,34 @@ impl Model {
         }
     }
 
-    fn watts(&self, rates: &[f64]) -> f64 {
+    fn estimate(&self, rates: &[f64]) -> Estimated {
         match self {
-            Self::Estimator(estimator) => estimator.watts(rates),
+            Self::Estimator(estimator) => estimator.estimate(rates),
             Self::Lines(fit, columns) => {
-                fit.watts(&columns.iter().map(|&column| rates[column]).collect::<Vec<_>>())
+                let rates: Vec<f64> = columns.iter().map(|&column| rates[column]).collect();
+                Estimated { watts: fit.watts(&rates), is_limited: false }
             }
         }
+    }
+
+    fn watts(&self, rates: &[f64]) -> f64 {
+        self.estimate(rates).watts
+    }
+
+    /// What was put in the place of what the model says of these rows; `None` where that is nothing.
+    fn note_limited(&self, rows: &[Predicted]) -> Option<String> {
+        let Self::Estimator(estimator) = self else { return None };
+        let limited: Vec<&Predicted> = rows.iter().filter(|row| row.is_limited).collect();
+        let first = limited.first()?;
+        let (low, high) = estimator.limits();
+        Some(format!(
+            "{} of {} rows are limited, the first of workload `{}`: the model says less than {low:.4} W, a twentieth of the least \
+             power measured, or more than {high:.4} W, twice the most. No estimate lies beyond, and these are not to be relied on: \
+             measure such a workload, or look at its rates",
+            limited.len(),
+            rows.len(),
+            first.of.workload
+        ))
     }
 
     fn describe(&self) -> String {
@@ -84,18 +105,19 @@ pub fn run(args: &PredictArgs) -> Outcome {
         .rows
         .iter()
         .map(|row| {
-            let watts = model.watts(&row.rates);
+            let Estimated { watts, is_limited } = model.estimate(&row.rates);
             let is_beyond = row.rates.iter().zip(&limits).any(|(rate, (low, high))| {
                 let reach = 0.05 * (high - low);
                 *rate < low - reach || *rate > high + reach
             });
             let interval = errors.interval(watts, args.level / 100.0);
             let interval = interval.filter(|_| !is_of_another(&row.workload, data, &errors, args));
-            Predicted { of: row, watts, interval, is_beyond: Some(is_beyond) }
+            Predicted { of: row, watts, interval, is_beyond: Some(is_beyond), is_limited }
         })
         .collect();
     let mut out = letters::stdout_for(args.format == Format::Text);
-    let notes: Vec<&String> = observed.notes.iter().chain(&rates.notes).collect();
+    let limited = model.note_limited(&predicted);
+    let notes: Vec<&String> = observed.notes.iter().chain(&rates.notes).chain(&limited).collect();
     match args.format {
         Format::Text => {
             for note in &notes {
@@ -106,7 +128,7 @@ pub fn run(args: &PredictArgs) -> Outcome {
             print_text(&mut out, &predicted, data, &errors, args.level)?;
         }
         Format::Csv => {
-            if let Some(note) = of_one_workload(data, &errors) {
+            for note in of_one_workload(data, &errors).iter().chain(&limited) {
                 say(format_args!("note: {note}"));
             }
             print_csv(&mut out, &predicted)?;

@@ -11,8 +11,10 @@ use eprof::measure::tuning::{
     BenchOptions, Finished, Metric, Placement, ProgramBench, Template, TuningError,
 };
 use eprof::tune::design;
+use eprof::tune::out_of_line::Doubts;
 use eprof::tune::runs::Run;
 use eprof::tune::search::{Bench, Purpose, Schedule, SearchError, search};
+use eprof::tune::show;
 use eprof::tune::space::{Level, Role, Setting, Space, Variable};
 
 use super::super::outcome::Outcome;
@@ -92,7 +94,14 @@ pub fn run(args: &TuneArgs) -> Outcome {
         Err(error) => return Err(error.into()),
     };
     result::save(args, &found.analysis, &runs)?;
-    result::show(args, &found.analysis, &found.verifications, &energy)?;
+    // Those that verified the last recommendation come behind those that it is made of.
+    let learned = &runs[..found.analysis.measured().runs()];
+    let doubts = Doubts::of(&found.analysis, learned);
+    let named = |run: usize| format!("run {}", run + 1);
+    if let Some(text) = show::note_doubts(&found.analysis, learned, &doubts, named) {
+        note(&text);
+    }
+    result::show(args, &found.analysis, &doubts, &found.verifications, &energy)?;
     Ok(ExitCode::SUCCESS)
 }
 

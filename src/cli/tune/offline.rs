@@ -7,6 +7,7 @@ use anyhow::Context;
 use eprof::tune::analysis::{Analysis, Question};
 use eprof::tune::design;
 use eprof::tune::hold_out::hold_out;
+use eprof::tune::out_of_line::Doubts;
 use eprof::tune::runs::{Axis, Measurements, Run};
 use eprof::tune::show;
 use eprof::tune::space::Space;
@@ -26,9 +27,9 @@ pub fn run(args: &TuneArgs, path: &Path) -> Outcome {
         note(text);
     }
     let question = args.question(&table.space)?;
-    let learned = match args.offline.hold_out {
-        true => designed(args, &table, &question)?,
-        false => table.runs.clone(),
+    let (lines, learned): (Vec<usize>, Vec<Run>) = match args.offline.hold_out {
+        true => designed(args, &table, &question)?.into_iter().unzip(),
+        false => (table.lines.clone(), table.runs.clone()),
     };
     let analysis = Analysis::new(table.space, table.responses, &learned, question)
         .with_context(|| path.display().to_string())?;
@@ -38,7 +39,12 @@ pub fn run(args: &TuneArgs, path: &Path) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     result::save(args, &analysis, &learned)?;
-    result::show(args, &analysis, &[], &format!("as in {}", path.display()))?;
+    let doubts = Doubts::of(&analysis, &learned);
+    let named = |run: usize| format!("line {}", lines[run]);
+    if let Some(text) = show::note_doubts(&analysis, &learned, &doubts, named) {
+        note(&text);
+    }
+    result::show(args, &analysis, &doubts, &[], &format!("as in {}", path.display()))?;
     if args.offline.hold_out && args.output.format == Format::Text {
         let all = Measurements::gather(table.responses, &table.runs)?;
         result::print(&show::describe_hold_out(&analysis, &hold_out(&analysis, &all)))?;
@@ -46,8 +52,8 @@ pub fn run(args: &TuneArgs, path: &Path) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The runs at the settings of the design.
-fn designed(args: &TuneArgs, table: &RunsTable, question: &Question) -> anyhow::Result<Vec<Run>> {
+/// The runs at the settings of the design, each with its line.
+fn designed(args: &TuneArgs, table: &RunsTable, question: &Question) -> anyhow::Result<Vec<(usize, Run)>> {
     let formula = args.formula(&table.space)?;
     let default =
         table.space.position(&question.default).context("the default setting is not in the search space")?;
@@ -56,8 +62,9 @@ fn designed(args: &TuneArgs, table: &RunsTable, question: &Question) -> anyhow::
     existing.sort_unstable();
     existing.dedup();
     let settings = args.design.settings_among(&table.space, existing, &formula, default)?;
-    let chosen = |run: &&Run| table.space.position(&run.setting).is_some_and(|at| settings.contains(&at));
-    Ok(table.runs.iter().filter(chosen).cloned().collect())
+    let is_chosen = |run: &Run| table.space.position(&run.setting).is_some_and(|at| settings.contains(&at));
+    let runs = table.lines.iter().copied().zip(&table.runs).filter(|(_, run)| is_chosen(run));
+    Ok(runs.map(|(line, run)| (line, run.clone())).collect())
 }
 
 fn table_options(args: &TuneArgs) -> anyhow::Result<TableOptions> {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use eprof::tune::analysis::Analysis;
 use eprof::tune::draw;
+use eprof::tune::out_of_line::Doubts;
 use eprof::tune::runs::{AXES, Responses, Run};
 use eprof::tune::search::Verification;
 use eprof::tune::show;
@@ -34,10 +35,11 @@ pub fn save(args: &TuneArgs, analysis: &Analysis, runs: &[Run]) -> anyhow::Resul
     Ok(())
 }
 
-/// Prints the analysis and what verifying it gave.
+/// Prints the analysis, what it would be without the runs that are in doubt, and what verifying it gave.
 pub fn show(
     args: &TuneArgs,
     analysis: &Analysis,
+    doubts: &Doubts,
     verifications: &[Verification],
     energy: &str,
 ) -> anyhow::Result<()> {
@@ -45,6 +47,7 @@ pub fn show(
         Format::Csv => print(&show::predictions_csv(analysis))?,
         Format::Text => {
             print(&show::describe(analysis, energy)?)?;
+            print(&show::describe_without(analysis, doubts))?;
             for verification in verifications {
                 print(&show::describe_verification(analysis, verification))?;
             }

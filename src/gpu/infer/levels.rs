@@ -469,7 +469,10 @@ fn refined(
         }
     }
     if let (Some((_, length, delay)), true) = (best, model.length_error > 0.0) {
-        let at = |log: f64| (length * log.exp(), delay_of(length * log.exp(), (length, delay)));
+        let at = |log: f64| {
+            let longer = length * log.exp();
+            (longer, delay_of(longer, (length, delay)))
+        };
         let by = 2.0 * model.length_error / f64::from(LENGTHS);
         let (length, delay) = at(golden_section(-by, by, |log| -weight(&point(at(log).0, at(log).1))));
         found.extend(around(length, best_delay(length, delay)));

@@ -117,7 +117,9 @@ pub fn aligned(
     let (start, end) = trace.span().ok_or(ReferenceError::TooShort)?;
     let middle = |a: Timestamp, b: Timestamp| (i128::from(a.as_nanos()) + i128::from(b.as_nanos())) / 2;
     let distance = middle(reference.0, reference.1) - middle(start, end);
-    let quarters = (distance as f64 / QUARTER as f64).round() as i128;
+    // A reference that lies within the trace is where it belongs, though that be far from the middle.
+    let is_within = start <= reference.0 && reference.1 <= end;
+    let quarters = if is_within { 0 } else { (distance as f64 / QUARTER as f64).round() as i128 };
     if quarters.abs() > FARTHEST {
         return Err(ReferenceError::DaysApart(Nanoseconds::from_nanos(distance.unsigned_abs() as u64)));
     }

@@ -87,6 +87,10 @@ fn traces_are_moved_by_whole_quarters_of_an_hour() {
     let apart = |hours: f64| Err(ReferenceError::DaysApart(Nanoseconds::from_secs_f64(hours * 3600.0)));
     assert_eq!((of_hours(14.0), of_hours(240.0)), (Ok(56), apart(240.0)));
     assert_eq!(quarters(0.0, 19.0), Ok(0));
+    // An hour of readings, and times near its end: 27 minutes from its middle, and within it.
+    let hour = self::trace((0..3600).map(f64::from));
+    let near_its_end = aligned(&hour, (at(3400.0), at(3440.0))).map(|(_, found)| found.quarters);
+    assert_eq!(near_its_end, Ok(0));
     // They are of one run, and it is the reference that is short.
     let few = ReferenceError::TooFew { inside: 19, span: Nanoseconds::from_millis(18_000), least: 20 };
     assert_eq!(quarters(0.0, 18.0), Err(few.clone()));

@@ -115,6 +115,15 @@ impl Limits {
     }
 }
 
+/// What is estimated for a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimated {
+    /// Power in watts.
+    pub watts: f64,
+    /// The models alone say more or less: this is as far from all that was measured as an estimate may be.
+    pub is_limited: bool,
+}
+
 /// Recipes that are averaged: those whose error is at most so many times the least, and at most so many.
 const ALIKE: f64 = 1.5;
 const MOST_MEMBERS: usize = 3;
@@ -144,8 +153,19 @@ impl Estimator {
 
     /// The power estimated for a row of rates, in watts.
     pub fn watts(&self, rates: &[f64]) -> f64 {
-        let watts = self.members.iter().map(|(_, model)| self.limits.apply(model.watts(rates)));
-        together(&mut watts.collect::<Vec<_>>())
+        self.estimate(rates).watts
+    }
+
+    /// The power estimated for a row of rates, and whether that is what the models say.
+    pub fn estimate(&self, rates: &[f64]) -> Estimated {
+        let told: Vec<f64> = self.members.iter().map(|(_, model)| model.watts(rates)).collect();
+        let watts = together(&mut told.iter().map(|watts| self.limits.apply(*watts)).collect::<Vec<_>>());
+        Estimated { watts, is_limited: together(&mut told.clone()) != watts }
+    }
+
+    /// The least power and the most that is ever estimated, in watts.
+    pub fn limits(&self) -> (f64, f64) {
+        (self.limits.0, self.limits.1)
     }
 
     /// What it is made of.

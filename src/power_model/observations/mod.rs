@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::tables::TableError;
 
 /// Why observations could not be read.
-#[derive(Debug, Error, PartialEq)]
+#[derive(Debug, Clone, Error, PartialEq)]
 pub enum ObservationError {
     /// The text is no table, or a column that was named is not there.
     #[error("{file}: {problem}")]

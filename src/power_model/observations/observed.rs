@@ -40,6 +40,9 @@ pub fn observe(tables: &[Table], columns: &TableColumns) -> Result<Observed, Obs
         add_rows(table, columns, &events, &mut data, &mut left_out)?;
     }
     if data.is_empty() {
+        if let Some(why) = left_out.nothing_matches() {
+            return Err(why.clone());
+        }
         let file = tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(", ");
         let reason = "every row lacks a number or has no positive power".to_owned() + &left_out.first();
         return Err(ObservationError::NoRows { file, reason });
@@ -156,6 +159,17 @@ mod tests {
         let data = observe(&[table], &named).expect("rows").data;
         assert_eq!(data.column(0).collect::<Vec<_>>(), [100.0, 300.0]);
         assert_eq!(data.workloads(), ["a"]);
+    }
+
+    #[test]
+    fn of_rows_that_nobody_has_the_values_there_are_are_told() {
+        let table = Table::parse("t.csv", "t", TEXT).expect("a table");
+        let only = |value: &str| TableColumns { only: vec![("job".into(), value.into())], ..columns() };
+        let error = observe(std::slice::from_ref(&table), &only("nope")).expect_err("no row").to_string();
+        assert_eq!(error, "t.csv: no row has job=nope; its values are: a, b");
+        // Another of several tables has it.
+        let other = Table::parse("u.csv", "u", &TEXT.replace(",a,", ",nope,")).expect("a table");
+        assert!(observe(&[table, other], &only("nope")).is_ok());
     }
 
     #[test]

@@ -48,7 +48,10 @@ pub fn rates(tables: &[Table], events: &[String], columns: &TableColumns) -> Res
         let duration = columns.duration.as_ref().map(with_unit).transpose()?;
         let rows = match table.table.matching(&columns.only) {
             Ok(rows) => rows,
-            Err(TableError::NoRowWith { .. }) => continue,
+            Err(problem @ TableError::NoRowWith { .. }) => {
+                left_out.add_table(table.refuse(problem));
+                continue;
+            }
             Err(problem) => return Err(table.refuse(problem)),
         };
         for row in rows {
@@ -76,6 +79,9 @@ pub fn rates(tables: &[Table], events: &[String], columns: &TableColumns) -> Res
         }
     }
     if found.rows.is_empty() {
+        if let Some(why) = left_out.nothing_matches() {
+            return Err(why.clone());
+        }
         let file = tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(", ");
         return Err(ObservationError::NoRows {
             file,

@@ -12,12 +12,24 @@ pub(super) struct LeftOut {
     /// How many.
     pub(super) rows: usize,
     first: Option<String>,
+    /// The first table of which no row has the values that were asked for.
+    without_match: Option<ObservationError>,
 }
 
 impl LeftOut {
     pub(super) fn add(&mut self, table: &Table, why: &CellError) {
         self.rows += 1;
         self.first.get_or_insert_with(|| format!("{}, {why}", table.name));
+    }
+
+    /// A table has no row with the values that were asked for; another may have some.
+    pub(super) fn add_table(&mut self, why: ObservationError) {
+        self.without_match.get_or_insert(why);
+    }
+
+    /// Why there is nothing at all, if it is because no row was asked for.
+    pub(super) fn nothing_matches(&self) -> Option<&ObservationError> {
+        self.without_match.as_ref().filter(|_| self.rows == 0)
     }
 
     /// Why the first of them could not be used, to be put behind a sentence.
@@ -117,8 +129,10 @@ pub(super) fn add_rows(
     let found = Found::new(table, columns, events)?;
     let mut rows = match table.table.matching(&columns.only) {
         Ok(rows) => rows,
-        // Another of the tables may have some.
-        Err(TableError::NoRowWith { .. }) => return Ok(()),
+        Err(problem @ TableError::NoRowWith { .. }) => {
+            left_out.add_table(table.refuse(problem));
+            return Ok(());
+        }
         Err(problem) => return Err(table.refuse(problem)),
     };
     if let Some(time) = found.time {

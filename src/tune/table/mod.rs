@@ -23,6 +23,8 @@ pub struct RunsTable {
     pub space: Space,
     /// The runs.
     pub runs: Vec<Run>,
+    /// The line of the table that each of them stands in, from 1.
+    pub lines: Vec<usize>,
     /// Totals or rates.
     pub responses: Responses,
     /// What the reader left out, assumed or found odd, as sentences for the user.
@@ -45,7 +47,7 @@ pub fn read_runs(text: &str, options: &TableOptions) -> Result<RunsTable, TuneEr
     let unused = check_hidden_factors(&table, &rows, &settings, &columns, &mut notes)?;
 
     let unordered: Vec<bool> = settings.iter().map(|setting| setting.is_unordered(&table, &rows)).collect();
-    let mut runs = Vec::with_capacity(rows.len());
+    let mut runs: Vec<(usize, Run)> = Vec::with_capacity(rows.len());
     let mut skipped: Vec<(usize, String)> = Vec::new();
     for &row in &rows {
         let levels: Result<Vec<Level>, String> = settings
@@ -55,7 +57,9 @@ pub fn read_runs(text: &str, options: &TableOptions) -> Result<RunsTable, TuneEr
             .collect();
         let values = || columns.values(&table, row).map_err(|error| error.problem());
         match levels.and_then(|levels| Ok((levels, values()?))) {
-            Ok((levels, values)) => runs.push(Run { setting: Setting(levels), values }),
+            Ok((levels, values)) => {
+                runs.push((table.table.line(row), Run { setting: Setting(levels), values }));
+            }
             Err(reason) => skipped.push((table.table.line(row), reason)),
         }
     }
@@ -69,8 +73,11 @@ pub fn read_runs(text: &str, options: &TableOptions) -> Result<RunsTable, TuneEr
             rows.len()
         ));
     }
+    let (mut lines, mut runs): (Vec<usize>, Vec<Run>) = runs.into_iter().unzip();
     let space = make_space(&settings, &options.space, &runs)?;
     let all = runs.len();
+    let mut spanned = runs.iter().map(|run| space.spans(&run.setting));
+    lines.retain(|_| spanned.next() == Some(true));
     runs.retain(|run| space.spans(&run.setting));
     if runs.is_empty() {
         return Err(TuneError::Table { reason: "no row lies within the given search space".into() });
@@ -83,7 +90,7 @@ pub fn read_runs(text: &str, options: &TableOptions) -> Result<RunsTable, TuneEr
     }
     note_odd_power(&runs, columns.responses, &mut notes);
     note_wide_spread(&runs, columns.responses, &unused, &mut notes)?;
-    Ok(RunsTable { space, runs, responses: columns.responses, notes })
+    Ok(RunsTable { space, runs, lines, responses: columns.responses, notes })
 }
 
 /// Rows that say the same as others in every column are copies, as of a table that was appended to itself: taken for runs, they
@@ -272,7 +279,7 @@ mod tests {
     fn unusable_rows_are_left_out_and_counted() {
         let text = "threads,time,energy\n1,2,20\n2,failed,30\n4,1,0\n8,,5\n16,1,10\n";
         let table = read(text).expect("two rows are good");
-        assert_eq!(table.runs.len(), 2);
+        assert_eq!((table.runs.len(), table.lines), (2, vec![2, 6]));
         assert_eq!(
             table.notes,
             ["3 of 5 rows left out, the first in line 3: `time` is `failed`, which is no number"]
@@ -300,7 +307,7 @@ mod tests {
         let options = TableOptions { space, ..TableOptions::default() };
         let table = read_runs("Cores,time,energy\n1,8,8\n4,2,4\n16,1,4\n", &options).expect("valid");
         assert_eq!(table.space.size(), 8);
-        assert_eq!(table.runs.len(), 2);
+        assert_eq!((table.runs.len(), table.lines), (2, vec![2, 3]));
         assert_eq!(table.notes, ["1 of 3 runs left out: they lie outside of the given search space"]);
     }
 

@@ -19,6 +19,7 @@ use super::super::super::letters;
 use super::inputs::{Methods, TableArgs, TableRead, left_out};
 use super::text::{LEVEL, describe, describe_all, print_coverage, print_table};
 use crate::cli::Outcome;
+use crate::cli::fixed::Fixed;
 use crate::cli::new_file::keep_inputs_from;
 use crate::cli::output::write_file;
 
@@ -101,7 +102,7 @@ impl Fitted {
             let (unit, recipe) = (unit_of(linear), describe(&linear.recipe));
             writeln!(out, "\ncoefficients, {unit} per standard deviation ({recipe})")?;
             for (name, value) in linear.coefficients() {
-                writeln!(out, "  {value:>+10.4}  {name}")?;
+                writeln!(out, "  {:>+10}  {name}", Fixed(value, 4))?;
             }
         }
         print_diagnosis(table, out)?;
@@ -196,12 +197,8 @@ fn print_diagnosis(table: &Table, out: &mut impl Write) -> io::Result<()> {
     outliers.sort_by(|a, b| b.studentised.abs().total_cmp(&a.studentised.abs()));
     writeln!(out, "{} outliers (more than 3 standard deviations off the fit of the others)", outliers.len())?;
     for row in outliers.iter().take(8) {
-        let watts = table.power[row.row];
-        writeln!(
-            out,
-            "  {:>+7.1} deviations  {:<32.32}  {watts:.1} W",
-            row.studentised, table.groups[row.row]
-        )?;
+        let (deviations, watts) = (Fixed(row.studentised, 1), Fixed(table.power[row.row], 1));
+        writeln!(out, "  {deviations:>+7} deviations  {:<32.32}  {watts} W", table.groups[row.row])?;
     }
     Ok(())
 }

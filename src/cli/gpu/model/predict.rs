@@ -13,6 +13,7 @@ use serde_json::json;
 use super::super::super::letters;
 use super::inputs::{TableArgs, load};
 use crate::cli::Outcome;
+use crate::cli::fixed::Fixed;
 use crate::cli::table_file;
 use crate::cli::table_options::level;
 
@@ -115,14 +116,17 @@ fn print_text(
     )?;
     for row in predicted {
         let (low, high) = match row.interval {
-            Some((low, high)) => (format!("{low:.2}"), format!("{high:.2}")),
+            Some((low, high)) => (Fixed(low, 2).to_string(), Fixed(high, 2).to_string()),
             None => ("-".to_owned(), "-".to_owned()),
         };
         let (measured, error) = match row.measured {
-            Some(watts) => (format!("{watts:.2}"), format!("{:+.1} %", (row.watts / watts - 1.0) * 100.0)),
+            Some(watts) => {
+                (Fixed(watts, 2).to_string(), format!("{:+.1} %", (row.watts / watts - 1.0) * 100.0))
+            }
             None => ("-".to_owned(), "-".to_owned()),
         };
-        writeln!(out, "{:>10.2} {low:>10} {high:>10} {measured:>11} {error:>8}  {}", row.watts, row.group)?;
+        let watts = Fixed(row.watts, 2);
+        writeln!(out, "{watts:>10} {low:>10} {high:>10} {measured:>11} {error:>8}  {}", row.group)?;
     }
     Ok(())
 }

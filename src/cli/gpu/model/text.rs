@@ -7,6 +7,8 @@ use eprof::gpu::model::form::{Columns, Scale};
 use eprof::gpu::model::table::Table;
 use eprof::gpu::model::validate::Coverage;
 
+use crate::cli::fixed::Fixed;
+
 /// The level of the intervals that are spoken of.
 pub(super) const LEVEL: f64 = 0.95;
 
@@ -25,14 +27,14 @@ pub(super) fn print_coverage(coverage: Coverage, out: &mut impl Write) -> io::Re
 pub(super) fn print_table(table: &Table, notes: &[String], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "{} rows in {} groups, {} counters ({} of them counts{}), power {:.1}..{:.1} W",
+        "{} rows in {} groups, {} counters ({} of them counts{}), power {}..{} W",
         table.rows.len(),
         table.by_group().len(),
         table.columns.len(),
         table.counts.len(),
         table.time.map_or_else(String::new, |time| format!(", per {}", table.columns[time])),
-        table.power.iter().copied().fold(f64::MAX, f64::min),
-        table.power.iter().copied().fold(0.0, f64::max)
+        Fixed(table.power.iter().copied().fold(f64::MAX, f64::min), 1),
+        Fixed(table.power.iter().copied().fold(0.0, f64::max), 1)
     )?;
     notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?;
     table.left_out.iter().try_for_each(|(name, why)| writeln!(out, "not used: {name} ({why})"))

@@ -47,7 +47,7 @@ pub(super) fn run(args: &PredictArgs, name: &str) -> Outcome {
             needed.iter().zip(&row.rates).for_each(|(&event, rate)| of_events[event] = *rate);
             let Prediction { watts, interval } =
                 model.predict(args.domain, &of_events, args.packages, args.level / 100.0)?;
-            Some(Predicted { of: row, watts, interval, is_beyond: None })
+            Some(Predicted { of: row, watts, interval, is_beyond: None, is_limited: false })
         })
         .collect();
     let title = format!("{}: {}{of}", model.name, model.source);
