@@ -1,5 +1,7 @@
 //! Times in the cells of power traces: dates, clocks and numbers since any zero.
 
+use chrono::NaiveDate;
+
 use crate::tables::unit::{self, Quantity};
 use crate::tables::{Heading, Marks, Number};
 use crate::units::Timestamp;
@@ -86,10 +88,11 @@ pub(super) fn unit_of_steps(first: f64, typical_step: f64) -> Option<f64> {
 }
 
 fn date_as_days(date: &str) -> Option<u64> {
-    let mut date = date.split(['/', '-']).map(|part| part.parse::<i64>().ok());
+    let mut date = date.split(['/', '-']).map(|part| part.parse::<u32>().ok());
     let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    let plausible = (1970..2500).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    plausible.then(|| days_since_1970(year, month, day))
+    let plausible = (1970..2500).contains(&year);
+    let date = NaiveDate::from_ymd_opt(year as i32, month, day).filter(|_| plausible)?;
+    u64::try_from(date.signed_duration_since(NaiveDate::default()).num_days()).ok()
 }
 
 /// `17:29:56.995`, with or without a zone behind it, which is not looked at.
@@ -102,16 +105,6 @@ fn clock_as_nanos(clock: &str) -> Option<u64> {
     let seconds = Number::read_plain(parts.next().unwrap_or("0"), Marks::UNTOLD)?;
     let plausible = hour < 24 && minute < 60 && (0.0..61.0).contains(&seconds);
     plausible.then(|| (hour * 3600 + minute * 60) * 1_000_000_000 + (seconds * SECOND).round() as u64)
-}
-
-/// Days from 1970-01-01 in the Gregorian calendar, counting years from March so that the leap day is
-/// a year's last.
-fn days_since_1970(year: i64, month: i64, day: i64) -> u64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let month = (month + 9) % 12;
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (month * 306 + 5) / 10 + day - 1;
-    const UNTIL_1970: i64 = 719_468;
-    (days - UNTIL_1970).max(0) as u64
 }
 
 #[cfg(test)]

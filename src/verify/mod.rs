@@ -46,5 +46,5 @@ pub use folder::{find, load, save};
 pub use kernels::{Kernel, WorkingSizes};
 pub use schedule::Schedule;
 pub use task::{Amount, Done, Lane, Task, Turn};
-pub use verification::{KernelTruth, VERIFICATION_FORMAT, Verification, date};
+pub use verification::{KernelTruth, VERIFICATION_FORMAT, Verification};
 pub use worker::work;

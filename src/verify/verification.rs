@@ -1,5 +1,6 @@
 //! What a verification found, as it is printed, written as JSON and kept.
 
+use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
 use super::comparison::{Comparison, Verdict};
@@ -53,26 +54,10 @@ impl Verification {
     }
 }
 
-/// The day of a time in seconds since 1970-01-01 UTC, in the Gregorian calendar.
-pub fn date(unix_seconds: u64) -> String {
-    const DAY: u64 = 86_400;
-    let is_leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
-    let mut days = unix_seconds / DAY;
-    let mut year = 1970;
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    format!("{year}-{month:02}-{:02}", days + 1)
+/// The day of a time in seconds since 1970-01-01 UTC.
+fn date(unix_seconds: u64) -> String {
+    let time = i64::try_from(unix_seconds).ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    time.map_or_else(|| format!("second {unix_seconds}"), |time| time.format("%F").to_string())
 }
 
 #[cfg(test)]
