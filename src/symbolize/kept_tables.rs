@@ -232,7 +232,12 @@ impl KeptTable {
             // All that may reach here, the last one that does not, and the next.
             let reaching =
                 symbols[..behind].iter().rev().take_while(|symbol| symbol.reach() > address).count();
-            (behind - reaching).saturating_sub(1)..(behind + 1).min(symbols.len())
+            // Those that start where one of these does have a say in its name, though they may end before.
+            let first = match symbols[..behind].get(behind - reaching) {
+                Some(outermost) => symbols.partition_point(|symbol| symbol.start < outermost.start),
+                None => behind,
+            };
+            first.saturating_sub(1)..(behind + 1).min(symbols.len())
         };
         let mut ranges: Vec<Range<usize>> = addresses.map(around).collect();
         ranges.sort_unstable_by_key(|range| range.start);
@@ -258,35 +263,55 @@ mod tests {
     use super::super::symbol_table::GapRule;
     use super::*;
 
+    /// Symbols of these starts and sizes, named by their places.
+    fn symbols<'a>(places: &[(u64, u64)], names: &'a [String]) -> Vec<Symbol<'a>> {
+        let symbol = |((start, size), name): (&(u64, u64), &'a String)| Symbol {
+            start: *start,
+            end: start + size,
+            binding: Binding::Global,
+            plt: false,
+            name: SymbolName::new(name.as_bytes()),
+        };
+        places.iter().zip(names).map(symbol).collect()
+    }
+
+    fn kept(all: &SymbolTable<'_>) -> KeptTable {
+        let of = |(symbol, reach): (Symbol<'_>, u64)| {
+            let kept = KeptSymbol::new(&symbol, reach, 0, false).expect("small");
+            let nameless = kept.symbol(&[], &[]);
+            assert_eq!((nameless.start, nameless.end, nameless.plt), (symbol.start, symbol.end, symbol.plt));
+            assert_eq!((kept.reach(), nameless.binding), (reach, symbol.binding));
+            kept
+        };
+        KeptTable {
+            symbols: all.with_reach().map(of).collect(),
+            starts: Arc::default(),
+            segments: Segments::default(),
+            of: Default::default(),
+        }
+    }
+
+    /// The first of three names of one address is the best, and ends before the last: behind its end nothing is known by
+    /// name, also where only what reaches there was looked for.
+    #[test]
+    fn a_shorter_alias_has_a_say_behind_its_end() {
+        let names = ["f0", "f1", "f2"].map(str::to_owned);
+        let symbols = symbols(&[(35, 20), (35, 0), (35, 35)], &names);
+        let all = SymbolTable::new(symbols, Vec::new(), GapRule::NextSymbol);
+        assert_eq!(kept(&all).near([55].into_iter()), [0..3]);
+        assert_eq!(kept(&all).near([70].into_iter()), [2..3]);
+    }
+
     proptest! {
         /// Of any addresses, in any table: nested symbols, aliases, gaps.
         #[test]
         fn symbols_near_addresses_tell_what_all_of_them_do(
-            symbols in prop::collection::vec((0u64..200, 0u64..40), 0..30),
+            places in prop::collection::vec((0u64..200, 0u64..40), 0..30),
             asked in prop::collection::vec(0u64..250, 1..6),
         ) {
-            let names: Vec<String> = (0..symbols.len()).map(|index| format!("f{index}")).collect();
-            let symbols = symbols.iter().zip(&names).map(|((start, size), name)| Symbol {
-                start: *start,
-                end: start + size,
-                binding: Binding::Global,
-                plt: false,
-                name: SymbolName::new(name.as_bytes()),
-            });
-            let all = SymbolTable::new(symbols.collect(), Vec::new(), GapRule::NextSymbol);
-            let of = |(symbol, reach): (Symbol<'_>, u64)| {
-                let kept = KeptSymbol::new(&symbol, reach, 0, false).expect("small");
-                let nameless = kept.symbol(&[], &[]);
-                assert_eq!((nameless.start, nameless.end, nameless.plt), (symbol.start, symbol.end, symbol.plt));
-                assert_eq!((kept.reach(), nameless.binding), (reach, symbol.binding));
-                kept
-            };
-            let kept = KeptTable {
-                symbols: all.with_reach().map(of).collect(),
-                starts: Arc::default(),
-                segments: Segments::default(),
-                of: Default::default(),
-            };
+            let names: Vec<String> = (0..places.len()).map(|index| format!("f{index}")).collect();
+            let all = SymbolTable::new(symbols(&places, &names), Vec::new(), GapRule::NextSymbol);
+            let kept = kept(&all);
             let whole: Vec<(Symbol<'_>, u64)> = all.with_reach().collect();
             let near = kept.near(asked.iter().copied());
             let some = SymbolTable::of_sorted(near.into_iter().flatten().map(|index| whole[index]));

@@ -23,6 +23,8 @@ const BEYOND_REPEATS: f64 = 10.0;
 const CHANCE: f64 = 1e-3;
 /// Of the settings, one in so many may be out of line by the others: more of them are what the model cannot follow.
 const SETTINGS_FOR_ONE: usize = 10;
+/// And no more than this, as each costs an analysis.
+const MOST_BY_MODEL: usize = 5;
 
 /// A run that is out of line.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,7 +64,8 @@ impl Doubts {
         if !doubts.runs.is_empty() {
             doubts.without = doubts.answer_without(analysis, runs);
         }
-        for _ in 0..analysis.measured().settings().len().div_ceil(SETTINGS_FOR_ONE) {
+        let most = analysis.measured().settings().len().div_ceil(SETTINGS_FOR_ONE);
+        for _ in 0..most.min(MOST_BY_MODEL) {
             let current = if doubts.runs.is_empty() { Some(analysis) } else { doubts.without.as_ref() };
             let Some(next) = current.and_then(|current| by_model(current, runs, &doubts.runs)) else { break };
             doubts.runs.push(next);

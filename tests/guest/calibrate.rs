@@ -68,10 +68,7 @@ fn the_coefficients_of_the_simulated_machine_are_recovered() {
         assert!(quality.left_out_error.is_some_and(|error| error < 0.003), "{domain}: {quality:?}");
         // Standard errors that mean something hold the truth.
         let error = model.static_std_error.expect("fitted").as_watts();
-        // Beside coefficients at zero all is fitted anew without each workload. Without `mem` nothing tells what a miss costs:
-        // of memory at rest 1.3 and 2.3 % were seen, in one run of four, where others have a tenth of that.
-        let most = if domain == DomainKind::Dram { 0.05 } else { 0.01 };
-        assert!(error < most * watts, "{domain}: {error} W");
+        assert!(error < 0.01 * watts, "{domain}: {error} W");
     }
     assert!(run.section("kept").contains("RESOURCE_STALLS.RS"), "{}", run.section("kept"));
 
