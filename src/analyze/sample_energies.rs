@@ -116,7 +116,7 @@ mod tests {
     fn as_many_samples_as_there_is_memory_for() {
         let recording = recording_of_stacks(&[vec![1]]);
         let options = Options::default();
-        let limit = MemoryLimit::from_bytes(340 << 20).expect("enough");
+        let limit = MemoryLimit::from_bytes(356 << 20).expect("enough");
         let most = SampleEnergies::new(&recording, &options, limit).most;
         assert_eq!(most, (300 << 20) / (BYTES_PER_SAMPLE + 3 * (2 * 8 + 4)));
     }
