@@ -184,3 +184,29 @@ fn large_numbers_have_an_exponent() {
     assert!(text.contains("power 2.000e151..3.000e151 W"), "{text}");
     assert!(text.lines().all(|line| line.len() < 200), "{text}");
 }
+
+#[test]
+fn what_a_gpus_model_does_not_know_is_told() {
+    let folder = folder(&[
+        ("runs", measured(|n| f64::from(n * 7 % 11))),
+        ("new", "job,cycles\nnear,5\nfar,1000000\n".to_owned()),
+    ]);
+    let gpu_model = |arguments: &str| eprof(folder.path(), &format!("gpu model {arguments}"));
+    said(&gpu_model("fit --quick --group job --columns cycles --save model runs"));
+    let note = "1 of 2 rows lie beyond the data, the first of group `far`: a term is more than half of its range outside";
+    let text = said(&gpu_model("predict model --group job new"));
+    assert!(text.contains(&format!("note: {note}")), "{text}");
+    // Of 0 to 10 events 15 are followed, at 1 W each.
+    let rows: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("35.00")).collect();
+    assert!(rows.len() == 1 && rows[0].ends_with("far  (beyond the data)"), "{text}");
+    assert!(text.lines().any(|line| line.ends_with("  near")), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_str(&said(&gpu_model("predict model --group job new --format json"))).expect("JSON");
+    let beyond = |row: usize| &json["rows"][row]["beyond_the_data"];
+    assert_eq!([beyond(0), beyond(1)], [false, true]);
+    assert!(json["notes"].to_string().contains("1 of 2 rows lie beyond"), "{json}");
+    let output = gpu_model("predict model --group job new --format csv");
+    let csv = said(&output);
+    assert!(csv.contains("far,35.0000,,,,true\n") && csv.contains(",,,,false\n"), "{csv}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains(note));
+}

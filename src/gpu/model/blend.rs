@@ -58,6 +58,11 @@ impl Blend {
         average(self.members.iter().map(|member| member.predict(row)))
     }
 
+    /// Whether a row lies so far from all that was learnt from that limits stand for a part of what it is predicted by.
+    pub fn is_beyond(&self, row: &[f64]) -> bool {
+        self.members.iter().any(|member| member.is_beyond(row))
+    }
+
     /// Between which watts a measurement lies with this probability (0..1) where `watts` are predicted; `None` where
     /// nothing tells.
     pub fn interval(&self, watts: f64, level: f64) -> Option<(f64, f64)> {
@@ -117,6 +122,24 @@ mod tests {
         assert!((watts - (62.0f64 * 66.5).sqrt()).abs() < 1e-6, "{watts}");
         let (low, high) = blend().interval(100.0, 0.5).expect("errors are known");
         assert!((high - 110.0).abs() < 1e-9 && (low - 100.0 / 1.1).abs() < 1e-9);
+    }
+
+    /// Reads of 0 to 11 were seen: half as much again on either side is followed, at 3 W each, and no more.
+    #[test]
+    fn rows_beyond_the_data_are_known() {
+        let of =
+            |reads: f64| (blend().is_beyond(&[reads, 1.0]), blend().predict(&[reads, 1.0]).powi(2) / 66.5);
+        for (reads, is_beyond, watts) in [
+            (-5.4, false, 33.8),
+            (-5.6, true, 33.5),
+            (16.4, false, 99.2),
+            (16.6, true, 99.5),
+            (1e6, true, 99.5),
+        ] {
+            let (found, first) = of(reads);
+            assert!(found == is_beyond && (first - watts).abs() < 1e-6, "{reads}: {found}, {first} W");
+        }
+        assert!(blend().is_beyond(&[f64::NAN, 1.0]));
     }
 
     #[test]

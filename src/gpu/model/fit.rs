@@ -145,8 +145,25 @@ impl Model {
         fits && has_range && self.prepared.is_sound()
     }
 
-    /// Predicted power in watts of a row with the columns of the table it was fitted to.
+    /// Predicted power in watts of a row with the columns of the table it was fitted to: at least
+    /// half of the least that was measured, at most twice the most.
     pub fn predict(&self, row: &[f64]) -> f64 {
+        let (low, high) = self.limits();
+        self.unlimited(row).clamp(low, high)
+    }
+
+    /// Whether a row lies so far from all that was learnt from that limits stand for its terms or its power.
+    pub fn is_beyond(&self, row: &[f64]) -> bool {
+        let (low, high) = self.limits();
+        self.prepared.is_beyond(row) || !(low..=high).contains(&self.unlimited(row))
+    }
+
+    /// The least and the most power that is ever predicted, in watts: half of the least that was measured, twice the most.
+    fn limits(&self) -> (f64, f64) {
+        (0.5 * self.range.0, 2.0 * self.range.1)
+    }
+
+    fn unlimited(&self, row: &[f64]) -> f64 {
         let terms = self.prepared.apply(row);
         let value = match &self.fitted {
             Fitted::Linear { constant, coefficients } => {
@@ -157,7 +174,7 @@ impl Model {
                 mean + similar.sum::<f64>()
             }
         };
-        self.recipe.response.watts_of(value).clamp(0.5 * self.range.0, 2.0 * self.range.1)
+        self.recipe.response.watts_of(value)
     }
 
     /// Coefficients per standard deviation of their term, largest first: in watts, or in shares of the

@@ -320,11 +320,18 @@ impl Prepared {
     }
 
     fn standardise(&self, terms: &[f64]) -> Vec<f64> {
+        self.before_limits(terms).map(|(term, (low, high))| term.clamp(low, high)).collect()
+    }
+
+    /// Whether a term of this row lies so far from those that were learnt from that its limit stands for it.
+    pub(super) fn is_beyond(&self, row: &[f64]) -> bool {
+        self.before_limits(&self.terms(row)).any(|(term, (low, high))| !(low..=high).contains(&term))
+    }
+
+    /// Standardised terms, each with its limits.
+    fn before_limits(&self, terms: &[f64]) -> impl Iterator<Item = (f64, (f64, f64))> {
         let all = self.kept.iter().zip(&self.mean).zip(&self.deviation).zip(&self.limits);
-        all.map(|(((index, mean), deviation), (low, high))| {
-            ((terms[*index] - mean) / deviation).clamp(*low, *high)
-        })
-        .collect()
+        all.map(|(((index, mean), deviation), limits)| ((terms[*index] - mean) / deviation, *limits))
     }
 }
 

@@ -14,6 +14,7 @@ use super::super::super::letters;
 use super::inputs::{TableArgs, load};
 use crate::cli::Outcome;
 use crate::cli::fixed::Fixed;
+use crate::cli::output::say;
 use crate::cli::table_file;
 use crate::cli::table_options::level;
 
@@ -44,6 +45,8 @@ struct Predicted<'a> {
     measured: Option<f64>,
     watts: f64,
     interval: Option<(f64, f64)>,
+    /// Limits stand for a part of what it is predicted by.
+    is_beyond: bool,
 }
 
 /// Runs the verb.
@@ -60,22 +63,29 @@ pub(super) fn run(args: &PredictArgs) -> Outcome {
         .map(|((row, measured), group)| {
             let watts = model.predict(row);
             let interval = model.interval(watts, args.level / 100.0);
-            Predicted { group, measured: *measured, watts, interval }
+            Predicted { group, measured: *measured, watts, interval, is_beyond: model.is_beyond(row) }
         })
         .collect();
+    let notes: Vec<String> = rows.notes.iter().cloned().chain(note_beyond(&predicted)).collect();
     let mut out = letters::stdout_for(args.format == Format::Text);
     match args.format {
-        Format::Text => print_text(&mut out, &model, &rows, &predicted, args.level)?,
-        Format::Csv => print_csv(&mut out, &predicted)?,
+        Format::Text => print_text(&mut out, &model, &notes, &predicted, args.level)?,
+        Format::Csv => {
+            if let Some(note) = note_beyond(&predicted) {
+                say(format_args!("note: {note}"));
+            }
+            print_csv(&mut out, &predicted)?;
+        }
         Format::Json => {
             let of_row = |row: &Predicted| {
                 json!({
                     "group": row.group, "watts": row.watts, "measured_watts": row.measured,
                     "low": row.interval.map(|(low, _)| low), "high": row.interval.map(|(_, high)| high),
+                    "beyond_the_data": row.is_beyond,
                 })
             };
             let whole = json!({
-                "level": args.level / 100.0, "notes": rows.notes,
+                "level": args.level / 100.0, "notes": notes,
                 "mean_error_left_out": model.left_out().map(|errors| errors.mean_error()),
                 "left_out": model.left_out().map(|errors| errors.parts()),
                 "rows": predicted.iter().map(of_row).collect::<Vec<_>>(),
@@ -87,14 +97,28 @@ pub(super) fn run(args: &PredictArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Which rows lie beyond what the model knows; `None` if none does.
+fn note_beyond(rows: &[Predicted]) -> Option<String> {
+    let beyond: Vec<&Predicted> = rows.iter().filter(|row| row.is_beyond).collect();
+    let first = beyond.first()?;
+    Some(format!(
+        "{} of {} rows lie beyond the data, the first of group `{}`: a term is more than half of its range outside of what the \
+         model learnt from, or the power is less than half or more than twice of all that was measured, and the limit stands \
+         for it. These are not to be relied on: measure such kernels, or look at their counters",
+        beyond.len(),
+        rows.len(),
+        first.group
+    ))
+}
+
 fn print_text(
     out: &mut impl Write,
     model: &Blend,
-    rows: &CounterRows,
+    notes: &[String],
     predicted: &[Predicted],
     level: f64,
 ) -> io::Result<()> {
-    rows.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?;
+    notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?;
     match model.left_out() {
         Some(errors) => writeln!(
             out,
@@ -126,19 +150,22 @@ fn print_text(
             None => ("-".to_owned(), "-".to_owned()),
         };
         let watts = Fixed(row.watts, 2);
-        writeln!(out, "{watts:>10} {low:>10} {high:>10} {measured:>11} {error:>8}  {}", row.group)?;
+        let beyond = if row.is_beyond { "  (beyond the data)" } else { "" };
+        writeln!(out, "{watts:>10} {low:>10} {high:>10} {measured:>11} {error:>8}  {}{beyond}", row.group)?;
     }
     Ok(())
 }
 
 fn print_csv(out: &mut impl Write, predicted: &[Predicted]) -> csv::Result<()> {
     let mut table = csv::Writer::from_writer(out);
-    table.write_record(["group", "watts", "low", "high", "measured_watts"])?;
+    table.write_record(["group", "watts", "low", "high", "measured_watts", "beyond_the_data"])?;
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.4}"));
     for row in predicted {
         let (low, high) = (row.interval.map(|(low, _)| low), row.interval.map(|(_, high)| high));
         let numbers = [Some(row.watts), low, high, row.measured].map(number);
-        table.write_record(std::iter::once(row.group).chain(numbers.iter().map(String::as_str)))?;
+        let beyond = row.is_beyond.to_string();
+        let cells = std::iter::once(row.group).chain(numbers.iter().map(String::as_str)).chain([&*beyond]);
+        table.write_record(cells)?;
     }
     table.flush()?;
     Ok(())
