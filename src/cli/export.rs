@@ -230,12 +230,24 @@ fn export_perf_data(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {
         ProfileMethod::Mixed => " (partly estimated)",
     };
     output::say(format_args!("{0}: {joules}{how} in {samples} samples; perf report -i {0}", path.display()));
+    let of_functions: Joules =
+        columns.iter().map(|&column| energies.domains()[column].balance.attributed).sum();
+    let left_out = of_functions - joules;
+    if left_out > of_functions * SEEN_BY_NOBODY {
+        output::say(format_args!(
+            "warning: {left_out} of the functions' {of_functions} are not in it: no sample has them, as of processes too short to be \
+             sampled; `eprof report` and the other formats have them"
+        ));
+    }
     if exported.too_long > 0 {
         let left_out = exported.too_long;
         output::say(format_args!("warning: {left_out} samples were left out: no room for a period"));
     }
     Ok(ExitCode::SUCCESS)
 }
+
+/// What rounding leaves of joules that are added up in another order, as a share.
+const SEEN_BY_NOBODY: f64 = 1e-6;
 
 /// The domains whose joules are summed.
 fn columns(energies: &SampleEnergies<'_>, selection: &Selection) -> Result<Vec<usize>, ReportError> {

@@ -39,7 +39,7 @@ fn one_program(out: &mut String, measured: &Measurements, series: &Series, name:
     }
     line(
         out,
-        &format!(" {:<26}{:>12}{:>18}{:>11}{:>11}", "", "energy", "95 % interval", "power", "E x time"),
+        &format!(" {:<26}{:>12}{:>18}{:>11}{:>12}", "", "energy", "95 % interval", "power", "E x time"),
     );
     for part in measured.parts() {
         let of = |quantity| measured.estimate(series, part, quantity);
@@ -52,7 +52,7 @@ fn one_program(out: &mut String, measured: &Measurements, series: &Series, name:
         line(
             out,
             &format!(
-                " {:<26}{joules:>12}{:>18}{:>9} W{:>8} Js",
+                " {:<26}{joules:>12}{:>18}{:>9} W{:>9} Js",
                 indented(measured, part),
                 interval(energy),
                 digits(power.mean),

@@ -155,7 +155,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         tell: F,
     ) -> Self {
         let launches = Launches::new(recording, roles);
-        let missing = MissingSamples::new(recording, roles, options, samples.is_some());
+        let missing = MissingSamples::new(recording, roles, options);
         let totals = roles
             .sampled()
             .iter()
@@ -330,11 +330,16 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
 
     /// Charges what has no sample to a function of its own, or to what has samples.
     fn charge(&mut self, told: WithoutSample) {
+        // Where each sample is a cell, there is one for all that none of them is of.
+        if self.samples.is_some() {
+            return self.charge_to(Owner::Charge { is_idle: false, charge: Charge::Cell(0) }, &told);
+        }
+        let cell = |key| Owner::Cell { is_idle: false, key };
         let (task, name) = match told.of {
-            WhoRan::Sampled(KeptKey::Present(key)) => return self.charge_to(key, &told),
+            WhoRan::Sampled(KeptKey::Present(key)) => return self.charge_to(cell(key), &told),
             WhoRan::Sampled(KeptKey::Ended(ref path, key)) => {
                 let key = self.collector.key_of_path(path, key);
-                return self.charge_to(key, &told);
+                return self.charge_to(cell(key), &told);
             }
             WhoRan::ShortProcesses(program) => (self.tasks.short_processes(program), SHORT_PROCESSES),
             WhoRan::InOtherMode(pid, name) => (self.tasks.task(pid, pid), name),
@@ -342,12 +347,11 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         self.make_room();
         let code = self.tasks.not_sampled(name);
         let key = self.collector.bare_key(&mut self.tasks, task, code);
-        self.charge_to(key, &told);
+        self.charge_to(cell(key), &told);
     }
 
-    fn charge_to(&mut self, key: SampleKey, told: &WithoutSample) {
+    fn charge_to(&mut self, owner: Owner, told: &WithoutSample) {
         let &WithoutSample { event, cpu, since, end, count, running, .. } = told;
-        let owner = Owner::Cell { is_idle: false, key };
         let step = SampleStep { end, count, cpu, event, owner };
         (self.tell)(Step::NotSampled(Box::new(NotSampledStep { since, running, step })));
     }

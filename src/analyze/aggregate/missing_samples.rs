@@ -54,13 +54,13 @@ pub(crate) struct WithoutSample {
 }
 
 impl MissingSamples {
-    /// With `samples_alone` every sample is a cell of its own, and there is none for what has no sample.
-    pub fn new(recording: &Recording, roles: &EventRoles, options: &Options, samples_alone: bool) -> Self {
-        let not_sampled = NotSampled::new(recording, roles).filter(|_| !samples_alone);
+    /// Of a recording.
+    pub fn new(recording: &Recording, roles: &EventRoles, options: &Options) -> Self {
+        let not_sampled = NotSampled::new(recording, roles);
         let of_eprof = recording.metadata().filter(|_| options.counted.is_none());
         Self {
-            tasks: UnsampledTasks::new(recording, roles).filter(|_| !samples_alone),
-            processes: Unsampled::new(recording).filter(|_| not_sampled.is_none() && !samples_alone),
+            tasks: UnsampledTasks::new(recording, roles),
+            processes: Unsampled::new(recording).filter(|_| not_sampled.is_none()),
             not_sampled,
             latest: LatestSamples::default(),
             missed: of_eprof.map(|_| MissedCounts::default()),
@@ -213,7 +213,7 @@ mod tests {
         let recording = recording_of_clock(target, false, flag::EXCLUDE_KERNEL);
         let roles = EventRoles::new(&recording);
         let told = |is_lost: bool| {
-            let mut missing = MissingSamples::new(&recording, &roles, &Options::default(), false);
+            let mut missing = MissingSamples::new(&recording, &roles, &Options::default());
             if is_lost {
                 missing.lost();
             }

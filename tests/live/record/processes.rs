@@ -1,6 +1,9 @@
 //! Programs of many threads and processes.
 
-use super::harness::{Contents, Folder, can_record};
+use eprof::units::Joules;
+use eprof_testbed::eprof;
+
+use super::harness::{Contents, Folder, can_record, stderr};
 use super::workload;
 
 #[test]
@@ -44,6 +47,42 @@ fn children_and_their_names_are_followed() {
         "{} forks, {} exits",
         contents.forks,
         contents.exits
+    );
+}
+
+/// No sample has the joules of processes that end before their first one: what hands on samples says that they are missing.
+#[test]
+fn samples_that_are_handed_on_lack_short_processes() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.record_workload(&["--meter", "estimate"], "forks:300");
+    let json =
+        eprof().args(["report", "--format", "json", "-i"]).arg(folder.data()).output().expect("eprof runs");
+    let report: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows");
+    let short = rows
+        .iter()
+        .find(|row| row["name"].as_str().is_some_and(|name| name.contains("short processes")))
+        .expect("some were too short");
+    let short = short["self_joules"].as_f64().expect("joules");
+    let attributed = report["balance"]["attributed"].as_f64().expect("joules");
+    assert!(short > 1e-3 * attributed, "{short} J of {attributed}");
+    let output = eprof()
+        .args(["export", "--format", "perf-data", "-o", "energy.data", "-i"])
+        .arg(folder.data())
+        .current_dir(folder.path())
+        .output()
+        .expect("eprof runs");
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    let warned = said.lines().find(|line| line.contains(" are not in it: no sample has them"));
+    let warned = warned.unwrap_or_else(|| panic!("{said}"));
+    let (left_out, whole) = (Joules::from_joules(short), Joules::from_joules(attributed));
+    assert!(
+        warned.starts_with(&format!("eprof: warning: {left_out} of the functions' {whole} are")),
+        "{warned}"
     );
 }
 
