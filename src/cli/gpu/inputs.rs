@@ -89,7 +89,7 @@ impl TraceArgs {
             None => trace_csv::parse(&text),
         };
         let traces = traces.with_context(|| format!("{} is no power trace", path.display()))?;
-        let (NamedTrace { column, gpu, trace, skipped, mut notes }, others) = self.choose(traces)?;
+        let (NamedTrace { column, gpu, trace, skipped, mut notes, .. }, others) = self.choose(traces)?;
         if !others.is_empty() {
             notes.push(format!(
                 "power is read from `{column}`, and the table has {} besides: --target chooses another column",
