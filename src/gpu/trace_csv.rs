@@ -194,6 +194,27 @@ mod tests {
     }
 
     #[test]
+    fn of_two_columns_of_times_no_count_of_rows_is_read() {
+        let text = "time,timestamp,power [W]\n0,2023/08/25 05:19:23.461,51\n1,2023/08/25 05:19:23.468,52\n";
+        let trace = &parse(text).expect("a log")[0];
+        let (first, last) = trace.trace.span().expect("readings");
+        assert_eq!(last.since(first).as_nanos(), 7_000_000);
+        assert_eq!(
+            trace.notes,
+            [
+                "times are read from `timestamp`, and the table has `time` besides: take the column out that is not to be read"
+            ]
+        );
+        let unit = text.replace("time,", "time_s,");
+        let trace = &parse(&unit).expect("a log")[0];
+        let (first, last) = trace.trace.span().expect("readings");
+        assert_eq!(last.since(first).as_nanos(), 1_000_000_000);
+        assert!(trace.notes[0].starts_with("times are read from `time_s`"), "{:?}", trace.notes);
+        let alone = parse("time,power [W]\n0,51\n1,52\n").expect("a log");
+        assert_eq!((alone[0].trace.readings().len(), alone[0].notes.len()), (2, 0));
+    }
+
+    #[test]
     fn no_power_is_below_zero_but_for_where_a_meter_has_its_zero() {
         let text = |low: &str| format!("time [s],draw [W],board [W]\n0,50,60\n0.1,{low},60\n0.2,50,60\n");
         let refused = "line 3: `draw [W]` is `-40`, which is below 0: no card gives power back. Put the sign right or take the row \

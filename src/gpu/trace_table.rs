@@ -59,7 +59,8 @@ impl TraceTable {
         };
         let gpu = GPU_NAMES.iter().filter_map(|key| is_called(key)).collect();
         let format = TimeFormat::new(table.marks(time));
-        let notes = table.notes();
+        let mut notes = table.notes();
+        notes.extend(other_times(&table, time).filter(|_| has_names));
         let mut table = Self { table, time, format, gpu, notes };
         table.understand_times();
         Ok(table)
@@ -213,15 +214,14 @@ impl TraceTable {
             Ok(NamedTrace {
                 column: self.heading(column).before_bracket().to_owned(),
                 gpu: gpu.map(str::to_owned),
-                trace: PowerTrace::new(readings),
                 other_names: other_names.into_iter().map(str::to_owned).collect(),
+                trace: PowerTrace::new(readings),
                 skipped: errors.len(),
                 notes: notes.chain(skipped_note(&errors)).collect(),
             })
         };
         traces.into_iter().map(named).collect()
     }
-}
 
     /// Readings of rows, past midnight on the next day, and what their order tells of the clock.
     pub(super) fn in_order(
@@ -268,6 +268,7 @@ struct OneGpu<'t> {
     /// With the number of the row.
     readings: Vec<(usize, PowerReading)>,
     errors: Vec<CellError>,
+}
 
 /// At how many times there are readings that differ by more than a tenth, and how many times there are.
 fn times_of_several(readings: &[PowerReading]) -> (usize, usize) {
@@ -292,14 +293,58 @@ fn skipped_note(errors: &[CellError]) -> Option<String> {
     Some(format!("{} rows hold no reading, the first in {first}", errors.len()))
 }
 
-/// The column of times: by its name, or the first whose cells are times that never go back.
+/// Whether a column is called a time.
+fn is_time(heading: &Heading) -> bool {
+    let name = heading.text().to_ascii_lowercase();
+    let without_unit = name.split([' ', '_', '[', '(']).next().unwrap_or_default();
+    name.starts_with("time") || TIME_NAMES.contains(&without_unit)
+}
+
+/// Whether a column merely counts rows: 0, 1, 2 without a unit. Rows of several GPUs may share a number.
+fn counts_rows(table: &Table, column: usize) -> bool {
+    let number = |row: usize| table.quantity(row, column).filter(|number| number.unit.is_empty());
+    let numbers: Option<Vec<f64>> = (0..table.len()).map(|row| Some(number(row)?.value)).collect();
+    let is_count = |numbers: Vec<f64>| {
+        let goes_on = |pair: &[f64]| pair[1] == pair[0] || pair[1] == pair[0] + 1.0;
+        [0.0, 1.0].contains(&numbers[0]) && numbers.windows(2).all(goes_on)
+    };
+    table.headings()[column].factor(Quantity::Time).is_none() && numbers.is_some_and(is_count)
+}
+
+/// Whether the cells of a column are times that differ.
+fn tells_time(table: &Table, column: usize) -> bool {
+    let heading = &table.headings()[column];
+    let format = TimeFormat::new(table.marks(column));
+    let mut times = (0..table.len()).filter_map(|row| parse_time(table.cell(row, column), format));
+    let is_of_time = heading.unit().is_empty() || heading.factor(Quantity::Time).is_some();
+    let first = times.next();
+    is_of_time && first.is_some_and(|first| times.any(|time| time != first))
+}
+
+/// Columns that are called times, and hold some.
+fn named_times(table: &Table) -> impl Iterator<Item = usize> {
+    let columns = 0..table.headings().len();
+    columns.filter(|column| is_time(&table.headings()[*column]) && tells_time(table, *column))
+}
+
+/// What to say of columns of times beside the one that is read.
+fn other_times(table: &Table, read: usize) -> Option<String> {
+    let name = |column: usize| format!("`{}`", table.headings()[column].text());
+    let others: Vec<String> = named_times(table).filter(|column| *column != read).map(name).collect();
+    (!others.is_empty() && is_time(&table.headings()[read])).then(|| {
+        format!(
+            "times are read from {}, and the table has {} besides: take the column out that is not to be read",
+            name(read),
+            others.join(", ")
+        )
+    })
+}
+
+/// The column of times: by its name, one that merely counts rows only where there is no other, or the first whose cells are
+/// times that never go back.
 fn time_column(table: &Table) -> Option<usize> {
     const FEWEST: usize = 3;
-    let is_time = |heading: &Heading| {
-        let name = heading.text().to_ascii_lowercase();
-        let without_unit = name.split([' ', '_', '[', '(']).next().unwrap_or_default();
-        name.starts_with("time") || TIME_NAMES.contains(&without_unit)
-    };
+    let named = || named_times(table).find(|column| !counts_rows(table, *column));
     let rises = |column: &usize| {
         let format = TimeFormat::new(table.marks(*column));
         let times = (0..table.len()).map(|row| parse_time(table.cell(row, *column), format));
@@ -309,7 +354,8 @@ fn time_column(table: &Table) -> Option<usize> {
                 && times[0] < times[FEWEST - 1]
         })
     };
-    table.headings().iter().position(is_time).or_else(|| (0..table.headings().len()).find(rises))
+    let first = || table.headings().iter().position(is_time);
+    named().or_else(first).or_else(|| (0..table.headings().len()).find(rises))
 }
 
 #[cfg(test)]
