@@ -19,6 +19,7 @@ use super::super::new_file::keep_inputs_from;
 use super::super::output;
 use super::doubt::{AboveIdle, Doubt, Knowing};
 use super::inputs::{Inputs, NamedSensor, TraceArgs, describe, parse_sensor, parse_watts};
+use super::rest_level;
 use super::switch_notes;
 use crate::cli::Outcome;
 
@@ -175,13 +176,17 @@ impl Report {
             let now = noise.as_watts().hypot(WARMTH * power.as_watts());
             IdleLevel { power, std_error: Watts::from_watts(now.hypot(model.active_idle_error.as_watts())) }
         });
-        let idle = if known.is_some() { found_idle.or(of_model) } else { of_model.or(found_idle) };
+        let (idle, contradiction) = match &known {
+            Some(_) => (found_idle.or(of_model), None),
+            None => rest_level::chosen(of_model, found_idle, corrected),
+        };
         let threshold = args
             .threshold
             .map(Watts::from_watts)
             .or_else(|| idle.map(|idle| phases::work_threshold(levels, idle.power, noise)))
             .or_else(|| phases::middle_level(levels, noise));
         let mut notes = inputs.notes.clone();
+        notes.extend(contradiction);
         let spans: Vec<(Timestamp, Timestamp)> = if inputs.switches.is_empty() {
             let found = threshold.map_or_else(Vec::new, |level| phases::above(levels, level));
             found.iter().map(|Phase { start, end, .. }| (*start, *end)).collect()

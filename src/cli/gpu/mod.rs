@@ -8,6 +8,7 @@ mod instructions;
 mod model;
 mod recorded;
 mod switch_notes;
+mod rest_level;
 mod time_range;
 
 use clap::{Args, Subcommand};
