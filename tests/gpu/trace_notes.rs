@@ -93,3 +93,15 @@ fn a_log_without_rests_between_loads_counts_from_the_files_level() {
     let found = eprof(&["correct", "--sensor", text(&model)], &csv).expect("corrected");
     assert!(found.contains("note: the log never falls below 1"), "{found}");
 }
+
+#[test]
+fn how_much_a_window_covers_is_told_as_far_as_it_is_known() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let csv = folder.path().join("trace.csv");
+    let short = sensor(Follows::Window(0.025), 0.1);
+    std::fs::write(&csv, as_nvidia_smi(&short.poll(&LOAD, 8.0, None))).expect("written");
+    let found = eprof(&["correct"], &csv).expect("corrected");
+    assert!(found.contains("window may cover as little as 21 % of the time"), "{found}");
+    let found = eprof(&["correct", "--sensor", "boxcar:25ms"], &csv).expect("corrected");
+    assert!(found.contains("window covers 25 % of the time"), "{found}");
+}

@@ -403,13 +403,19 @@ fn unseen_notes(
     let between = unseen.error_between_windows(first, last).as_joules();
     // Half of the time and more, whatever was seen in the rest.
     const MOSTLY: f64 = 0.5;
+    /// Shares of the time that differ by less are one.
+    const SAME: f64 = 0.02;
+    let (covered, least) = (corrected.observed, 1.0 - unseen.share());
+    let covers = match covered - least < SAME {
+        true => format!("covers {:.0}", 100.0 * covered),
+        false => format!("may cover as little as {:.0}", 100.0 * least),
+    };
     if matches!(knowing, Knowing::Nothing) && (unseen.share() > MOSTLY || between > 0.01 * total.corrected_j)
     {
         notes.push(format!(
-            "the sensor's window covers {:.0} % of the time or less, and ± has {between:.0} J for the rest: a load that \
+            "the sensor's window {covers} % of the time, and ± has {between:.0} J for the rest: a load that \
              repeats in step with the refresh is seen wrongly and looks as one that holds still. Switching times \
-             (--steps), a meter's log or the GPU's energy counter would tell",
-            100.0 * (1.0 - unseen.share())
+             (--steps), a meter's log or the GPU's energy counter would tell"
         ));
     }
     notes
