@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use eprof_testbed::gpu::sensor::{Follows, Sensor, as_nvidia_smi, energy};
+use eprof_testbed::gpu::sensor::{Follows, Sensor, as_nvidia_smi, at, energy};
 use serde_json::Value;
 
 /// Two bursts, after each of which a card rests at 60 W.
@@ -104,4 +104,22 @@ fn how_much_a_window_covers_is_told_as_far_as_it_is_known() {
     assert!(found.contains("window may cover as little as 21 % of the time"), "{found}");
     let found = eprof(&["correct", "--sensor", "boxcar:25ms"], &csv).expect("corrected");
     assert!(found.contains("window covers 25 % of the time"), "{found}");
+}
+
+#[test]
+fn a_spike_is_told_where_it_hides_the_load() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let csv = folder.path().join("trace.csv");
+    let row = |(n, reading): (usize, &eprof::gpu::trace::PowerReading)| {
+        let seconds = (reading.time.as_nanos() - at(0.0).as_nanos()) as f64 / 1e9;
+        format!("{seconds:.4},{}\n", if n == 500 { 2000.0 } else { reading.power.as_watts() })
+    };
+    let trace = sensor(Follows::Window(0.01), 0.02).poll(&LOAD, 8.0, None);
+    let rows: String = trace.readings().iter().enumerate().map(row).collect();
+    std::fs::write(&csv, format!("time_s,power_w\n{rows}")).expect("written");
+    for verb in ["correct", "calibrate"] {
+        let error = eprof(&[verb], &csv).expect_err("no load of its own");
+        assert!(error.contains("one reading is more than three times as high"), "{error}");
+        assert!(error.contains("(2000.0 W, 2.49"), "{error}");
+    }
 }

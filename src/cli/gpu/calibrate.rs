@@ -19,6 +19,7 @@ use eprof::units::Nanoseconds;
 
 use super::super::letters;
 use super::inputs::{Inputs, TraceArgs, describe};
+use super::outlier;
 use crate::cli::Outcome;
 use crate::cli::new_file::keep_inputs_from;
 use crate::cli::output::write_file;
@@ -92,7 +93,9 @@ impl CalibrateArgs {
         for note in &inputs.notes {
             writeln!(out, "note: {note}")?;
         }
-        let by_shape = infer::calibrate(&inputs.trace).context("the trace does not tell the sensor's kind");
+        let by_shape = infer::calibrate(&inputs.trace)
+            .map_err(|error| outlier::with_far_above(error.into(), &inputs.trace))
+            .context("the trace does not tell the sensor's kind");
         // A capacitor shows in the steps themselves; of windows the switching times tell more.
         let is_rc = |found: &Calibration| matches!(found.model.kind, SensorKind::Rc { .. });
         let has_reference = inputs.meter.is_some() || !inputs.switches.is_empty();

@@ -12,6 +12,7 @@ use eprof::gpu::trace::PowerTrace;
 use eprof::gpu::trace_csv;
 use eprof::units::{Nanoseconds, Timestamp};
 
+use super::outlier;
 use super::recorded::{self, RecordedGpu, is_recording};
 use super::time_range::TimeRange;
 use crate::cli::table_file;
@@ -179,14 +180,15 @@ impl Inputs {
             ));
             return Ok(model);
         }
-        let found = found.with_context(|| {
-            let or_steps = if self.switches.is_empty() {
-                ", or give the times at which the load was switched (--steps)"
-            } else {
-                ""
-            };
-            format!("the trace does not tell the sensor's kind; name it with --sensor{or_steps}")
-        })?;
+        let found =
+            found.map_err(|error| outlier::with_far_above(error.into(), &self.trace)).with_context(|| {
+                let or_steps = if self.switches.is_empty() {
+                    ", or give the times at which the load was switched (--steps)"
+                } else {
+                    ""
+                };
+                format!("the trace does not tell the sensor's kind; name it with --sensor{or_steps}")
+            })?;
         self.notes.extend(found.notes);
         Ok(found.model)
     }

@@ -6,9 +6,10 @@ mod doubt;
 mod inputs;
 mod instructions;
 mod model;
+mod outlier;
 mod recorded;
-mod switch_notes;
 mod rest_level;
+mod switch_notes;
 mod time_range;
 
 use clap::{Args, Subcommand};
