@@ -123,3 +123,20 @@ fn a_spike_is_told_where_it_hides_the_load() {
         assert!(error.contains("(2000.0 W, 2.49"), "{error}");
     }
 }
+
+#[test]
+fn a_gpu_is_chosen_by_any_of_its_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let csv = folder.path().join("trace.csv");
+    let trace = sensor(Follows::Rc(0.2), 0.015).poll(&LOAD, 8.0, None);
+    let row = |reading: &eprof::gpu::trace::PowerReading| {
+        let (nanos, watts) = (reading.time.as_nanos(), reading.power.as_watts());
+        format!("{nanos},0,GPU-aa,{watts:.2}\n{nanos},1,GPU-bb,{:.2}\n", watts + 100.0)
+    };
+    let rows: String = trace.readings().iter().map(row).collect();
+    std::fs::write(&csv, format!("time_ns,index,uuid,power [W]\n{rows}")).expect("written");
+    let of = |gpu: &str| eprof(&["correct", "--gpu", gpu], &csv);
+    assert_eq!(of("1").expect("an index"), of("GPU-bb").expect("a uuid"));
+    assert_ne!(of("0").expect("an index"), of("GPU-bb").expect("a uuid"));
+    assert!(of("GPU-cc").expect_err("no such GPU").contains("it has: 0 (GPU-aa), 1 (GPU-bb)"));
+}

@@ -130,7 +130,7 @@ impl TraceArgs {
                      all rows are of one GPU, or record with --query-gpu=timestamp,index,power.draw"
                 );
             }
-            traces.retain(|trace| trace.gpu.as_ref() == Some(gpu));
+            traces.retain(|trace| trace.gpu.as_ref() == Some(gpu) || trace.other_names.contains(gpu));
             if traces.is_empty() {
                 bail!("no GPU `{gpu}` in the trace; it has: {}", known.join(", "));
             }
@@ -148,12 +148,15 @@ impl TraceArgs {
     }
 }
 
-/// Each GPU once, which may have several columns.
+/// Each GPU once, which may have several columns, by all its names.
 fn gpus_of(traces: &[NamedTrace]) -> Vec<String> {
     let mut known: Vec<String> = Vec::new();
-    for gpu in traces.iter().filter_map(|trace| trace.gpu.as_ref()) {
-        if !known.contains(gpu) {
-            known.push(gpu.clone());
+    for trace in traces {
+        let Some(gpu) = &trace.gpu else { continue };
+        let others = trace.other_names.join(", ");
+        let gpu = if others.is_empty() { gpu.clone() } else { format!("{gpu} ({others})") };
+        if !known.contains(&gpu) {
+            known.push(gpu);
         }
     }
     known
