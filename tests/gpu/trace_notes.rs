@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use eprof_testbed::gpu::sensor::{Follows, Sensor, as_nvidia_smi, at, energy};
+use eprof_testbed::published;
 use serde_json::Value;
 
 /// Two bursts, after each of which a card rests at 60 W.
@@ -139,4 +140,20 @@ fn a_gpu_is_chosen_by_any_of_its_names() {
     assert_eq!(of("1").expect("an index"), of("GPU-bb").expect("a uuid"));
     assert_ne!(of("0").expect("an index"), of("GPU-bb").expect("a uuid"));
     assert!(of("GPU-cc").expect_err("no such GPU").contains("it has: 0 (GPU-aa), 1 (GPU-bb)"));
+}
+
+/// A load in step with the sensor, of which the window's fit and that of the levels tell other delays.
+#[test]
+fn the_delay_that_is_printed_is_the_one_that_is_stored() {
+    let file = |kind: &str| published(&format!("gpu-power-benchmark/a100-5050.{kind}.csv"));
+    let (Some(trace), Some(steps)) = (file("nvsmi"), file("load-steps")) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let saved = folder.path().join("sensor.json");
+    let found =
+        eprof(&["calibrate", "--steps", text(&steps), "--save", text(&saved)], &trace).expect("a fit");
+    let json: Value = serde_json::from_str(&std::fs::read_to_string(&saved).expect("saved")).expect("JSON");
+    let stored = |what: &str| json["delay"][what].as_f64().expect("seconds") * 1e3;
+    let line = format!("delay of answers {:.1} ± {:.1} ms", stored("seconds"), stored("std_error"));
+    assert!(found.contains(&line), "{line} in {found}");
+    assert!(found.contains("the window was found with a delay of -59.0 ms"), "{found}");
 }
