@@ -30,6 +30,7 @@ pub mod stretches;
 pub mod switch_sense;
 pub mod trace;
 pub mod trace_csv;
+mod trace_order;
 mod trace_table;
 mod trace_times;
 pub mod unseen;

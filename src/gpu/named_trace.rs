@@ -39,6 +39,22 @@ pub enum TraceError {
         "{0}: no card gives power back. Put the sign right or take the row out, or choose another column with --target"
     )]
     BelowZero(CellError),
+    /// The clock was set back while the log was written.
+    #[error(
+        "line {line}: `{column}` goes back from {from} to {to}, and rows below are of times that rows above are of too: the \
+         clock was set back while the log was written, or two logs stand one below the other, so that nothing tells which \
+         reading is of when. Cut the table in two above that line, and correct each part by itself"
+    )]
+    SetBack {
+        /// The first line after it.
+        line: usize,
+        /// The column of times.
+        column: String,
+        /// The time before.
+        from: String,
+        /// The time after.
+        to: String,
+    },
     /// Rows of one time contradict each other.
     #[error(
         "at {several} of {times} times there are readings that differ by more than a tenth: the table holds several GPUs, and \
@@ -63,6 +79,8 @@ pub struct NamedTrace {
     pub column: String,
     /// Which GPU, where the table has a column that tells (`index`, `uuid`, `pci.bus_id`).
     pub gpu: Option<String>,
+    /// What else the table calls that GPU, in other such columns.
+    pub other_names: Vec<String>,
     /// The readings.
     pub trace: PowerTrace,
     /// Rows without a readable time or number: `[N/A]`, cut lines.

@@ -3,8 +3,9 @@
 
 use super::named_trace::{NamedTrace, TraceError};
 use super::trace::{PowerReading, PowerTrace};
+use super::trace_order::past_midnight;
 use super::trace_table::TraceTable;
-use super::trace_times::{TimeFormat, parse_time};
+use super::trace_times::{TimeFormat, is_clock, parse_time};
 use crate::tables::unit::Quantity;
 use crate::tables::{Grid, TableError};
 use crate::units::{Timestamp, Watts};
@@ -61,9 +62,10 @@ pub fn parse_sum(text: &str) -> Result<PowerTrace, TraceError> {
         let time = table.time(row)?;
         let power =
             units.iter().map(|(column, unit)| table.power(row, *column, *unit)).sum::<Option<f64>>()?;
-        Some(PowerReading { time, power: Watts::from_watts(power) })
+        Some((row, PowerReading { time, power: Watts::from_watts(power) }))
     };
-    Ok(PowerTrace::new((0..table.table.len()).filter_map(reading).collect()))
+    let (readings, _) = table.in_order((0..table.table.len()).filter_map(reading).collect())?;
+    Ok(PowerTrace::new(readings))
 }
 
 /// Reads a list of times, one a line below an optional heading, such as the times at which a load was
@@ -71,7 +73,12 @@ pub fn parse_sum(text: &str) -> Result<PowerTrace, TraceError> {
 pub fn parse_times(text: &str) -> Vec<Timestamp> {
     let grid = Grid::read(text);
     let format = TimeFormat::new(grid.default_marks());
-    let mut times: Vec<Timestamp> = grid.rows().filter_map(|row| parse_time(row.cell(0), format)).collect();
+    let cells: Vec<&str> =
+        grid.rows().map(|row| row.cell(0)).filter(|cell| parse_time(cell, format).is_some()).collect();
+    let mut times: Vec<Timestamp> = cells.iter().filter_map(|cell| parse_time(cell, format)).collect();
+    if cells.iter().all(|cell| is_clock(cell)) {
+        past_midnight(&mut times);
+    }
     times.sort();
     times.dedup();
     times
@@ -139,6 +146,72 @@ mod tests {
         let times = parse_times("timestamp\n1689325967982958\n1689325967982958\n1689325968035292\n");
         assert_eq!(times.len(), 2);
         assert_eq!(times[0].as_nanos(), 1_689_325_967_982_958_000);
+    }
+
+    /// A second at 10 ms from `from` on, each reading of another power.
+    fn second_from(from: f64) -> String {
+        (0..100).map(|n| format!("{:.3},{}\n", from + f64::from(n) * 0.01, 50 + n)).collect()
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_is_refused_or_told() {
+        let table = |parts: [f64; 2]| {
+            format!("time [s],power [W]\n{}{}", second_from(parts[0]), second_from(parts[1]))
+        };
+        let mixed = table([10.0, 10.5]);
+        for error in [parse(&mixed).unwrap_err(), parse_sum(&mixed).unwrap_err()] {
+            let text = error.to_string();
+            assert!(text.starts_with("line 102: `time [s]` goes back from 10.990 to 10.500, and"), "{text}");
+        }
+        let traces = parse(&table([10.0, 5.0])).expect("a log in two parts");
+        assert!(
+            traces[0].notes[0].starts_with("line 102: `time [s]` goes back from 10.990 to 5.000: rows"),
+            "{:?}",
+            traces[0].notes
+        );
+        // Rows in reverse order are one log.
+        let reversed: String = second_from(0.0).lines().rev().map(|line| format!("{line}\n")).collect();
+        assert_eq!(parse(&format!("time [s],power [W]\n{reversed}")).expect("a log")[0].notes, [""; 0]);
+    }
+
+    #[test]
+    fn a_log_with_clock_times_goes_on_past_midnight() {
+        let text = "time,power [W]\n23:59:59.990,50\n23:59:59.995,51\n00:00:00.000,52\n00:00:00.005,53\n";
+        let trace = &parse(text).expect("a log")[0];
+        let (first, last) = trace.trace.span().expect("readings");
+        assert_eq!(last.since(first).as_nanos(), 15_000_000);
+        assert_eq!(
+            trace.notes,
+            ["line 4: `time` goes from 23:59:59.995 to 00:00:00.000: it is taken to go past midnight there"]
+        );
+        assert_eq!(parse_sum(text).expect("a meter"), trace.trace);
+        let times = parse_times("23:59:59\n00:00:01\n");
+        assert_eq!(times[1].since(times[0]).as_nanos(), 2_000_000_000);
+        // A date tells the day.
+        let dated = text.replace("23:", "2024/01/02 23:").replace("00:00:00", "2024/01/01 00:00:00");
+        let (first, last) = parse(&dated).expect("a log")[0].trace.span().expect("readings");
+        assert!(last.since(first).as_secs_f64() > 172_000.0);
+    }
+
+    #[test]
+    fn of_two_columns_of_times_no_count_of_rows_is_read() {
+        let text = "time,timestamp,power [W]\n0,2023/08/25 05:19:23.461,51\n1,2023/08/25 05:19:23.468,52\n";
+        let trace = &parse(text).expect("a log")[0];
+        let (first, last) = trace.trace.span().expect("readings");
+        assert_eq!(last.since(first).as_nanos(), 7_000_000);
+        assert_eq!(
+            trace.notes,
+            [
+                "times are read from `timestamp`, and the table has `time` besides: take the column out that is not to be read"
+            ]
+        );
+        let unit = text.replace("time,", "time_s,");
+        let trace = &parse(&unit).expect("a log")[0];
+        let (first, last) = trace.trace.span().expect("readings");
+        assert_eq!(last.since(first).as_nanos(), 1_000_000_000);
+        assert!(trace.notes[0].starts_with("times are read from `time_s`"), "{:?}", trace.notes);
+        let alone = parse("time,power [W]\n0,51\n1,52\n").expect("a log");
+        assert_eq!((alone[0].trace.readings().len(), alone[0].notes.len()), (2, 0));
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::named_trace::{NamedTrace, TraceError};
 use super::trace::{PowerReading, PowerTrace};
-use super::trace_times::{TimeFormat, parse_time, time_unit, unit_of_steps};
+use super::trace_order::{past_midnight, step_back};
+use super::trace_times::{TimeFormat, is_clock, parse_time, time_unit, unit_of_steps};
 use crate::numerics::quantiles::median;
 use crate::tables::unit::{self, Quantity};
 use crate::tables::{CellError, Grid, Heading, Number, Table, TableError};
@@ -15,7 +16,8 @@ pub(super) struct TraceTable {
     pub(super) table: Table,
     time: usize,
     format: TimeFormat,
-    gpu: Option<usize>,
+    /// Columns that tell which GPU, the best first.
+    gpu: Vec<usize>,
     notes: Vec<String>,
 }
 
@@ -55,9 +57,10 @@ impl TraceTable {
             let mut names = table.headings().iter().map(Heading::before_bracket);
             names.position(|name| name.eq_ignore_ascii_case(key))
         };
-        let gpu = GPU_NAMES.iter().find_map(|key| is_called(key));
+        let gpu = GPU_NAMES.iter().filter_map(|key| is_called(key)).collect();
         let format = TimeFormat::new(table.marks(time));
-        let notes = table.notes();
+        let mut notes = table.notes();
+        notes.extend(other_times(&table, time).filter(|_| has_names));
         let mut table = Self { table, time, format, gpu, notes };
         table.understand_times();
         Ok(table)
@@ -179,50 +182,92 @@ impl TraceTable {
     pub(super) fn traces(&self, column: usize, unit: Option<f64>) -> Result<Vec<NamedTrace>, TraceError> {
         let (unit, assumed) = unit.map_or_else(|| self.power_unit(column), |unit| (unit, None));
         self.refuse_below_zero(column, unit)?;
-        let mut traces: Vec<(Option<&str>, Vec<PowerReading>, Vec<CellError>)> = Vec::new();
+        let mut traces: Vec<OneGpu<'_>> = Vec::new();
         for row in 0..self.table.len() {
-            let gpu = self.gpu.map(|gpu| self.table.cell(row, gpu));
-            let slot = traces.iter().position(|(known, ..)| *known == gpu).unwrap_or_else(|| {
-                traces.push((gpu, Vec::new(), Vec::new()));
+            let mut names = self.gpu.iter().map(|gpu| self.table.cell(row, *gpu));
+            let gpu = names.next();
+            let slot = traces.iter().position(|known| known.gpu == gpu).unwrap_or_else(|| {
+                traces.push(OneGpu { gpu, other_names: names.collect(), ..OneGpu::default() });
                 traces.len() - 1
             });
             match self.reading(row, column, unit) {
-                Ok(reading) => traces[slot].1.push(reading),
-                Err(error) => traces[slot].2.push(error),
+                Ok(reading) => traces[slot].readings.push((row, reading)),
+                Err(error) => traces[slot].errors.push(error),
             }
         }
-        if traces.iter().all(|(_, readings, _)| readings.is_empty()) {
-            let errors = traces.iter().flat_map(|(.., errors)| errors).min_by_key(|error| error.line);
+        if traces.iter().all(|of| of.readings.is_empty()) {
+            let errors = traces.iter().flat_map(|of| &of.errors).min_by_key(|error| error.line);
             return Err(TraceError::NoReadings {
                 column: self.heading(column).text().to_owned(),
                 rows: self.table.len(),
                 first: errors.map_or_else(String::new, ToString::to_string),
             });
         }
-        traces.retain(|(_, readings, _)| !readings.is_empty());
-        for (_, readings, _) in &traces {
-            let (several, times) = times_of_several(readings);
+        traces.retain(|of| !of.readings.is_empty());
+        let named = |OneGpu { gpu, other_names, readings, errors }: OneGpu<'_>| {
+            let (readings, order) = self.in_order(readings)?;
+            let (several, times) = times_of_several(&readings);
             if 2 * several >= times && several > 1 {
                 return Err(TraceError::SeveralAtOnce { several, times });
             }
-        }
-        Ok(traces
-            .into_iter()
-            .map(|(gpu, readings, errors)| NamedTrace {
+            let notes = self.notes.iter().cloned().chain(assumed.clone()).chain(order);
+            Ok(NamedTrace {
                 column: self.heading(column).before_bracket().to_owned(),
                 gpu: gpu.map(str::to_owned),
+                other_names: other_names.into_iter().map(str::to_owned).collect(),
                 trace: PowerTrace::new(readings),
                 skipped: errors.len(),
-                notes: self
-                    .notes
-                    .iter()
-                    .cloned()
-                    .chain(assumed.clone())
-                    .chain(skipped_note(&errors))
-                    .collect(),
+                notes: notes.chain(skipped_note(&errors)).collect(),
             })
-            .collect())
+        };
+        traces.into_iter().map(named).collect()
     }
+
+    /// Readings of rows, past midnight on the next day, and what their order tells of the clock.
+    pub(super) fn in_order(
+        &self,
+        rows: Vec<(usize, PowerReading)>,
+    ) -> Result<(Vec<PowerReading>, Option<String>), TraceError> {
+        let (rows, mut readings): (Vec<usize>, Vec<PowerReading>) = rows.into_iter().unzip();
+        let cell = |at: usize| self.table.cell(rows[at], self.time);
+        let column = self.heading(self.time).text();
+        if (0..rows.len()).all(|at| is_clock(cell(at))) {
+            let mut times: Vec<Timestamp> = readings.iter().map(|reading| reading.time).collect();
+            if let Some(at) = past_midnight(&mut times) {
+                readings.iter_mut().zip(times).for_each(|(reading, time)| reading.time = time);
+                let note = format!(
+                    "line {}: `{column}` goes from {} to {}: it is taken to go past midnight there",
+                    self.table.line(rows[at]),
+                    cell(at - 1),
+                    cell(at)
+                );
+                return Ok((readings, Some(note)));
+            }
+        }
+        let Some(step) = step_back(&readings) else { return Ok((readings, None)) };
+        let (line, from, to) = (self.table.line(rows[step.row]), cell(step.row - 1), cell(step.row));
+        // Rows of several at one time are told of as what they are.
+        let (several, times) = times_of_several(&readings);
+        if step.is_mixed && 2 * several < times {
+            let (column, from, to) = (column.to_owned(), from.to_owned(), to.to_owned());
+            return Err(TraceError::SetBack { line, column, from, to });
+        }
+        let note = format!(
+            "line {line}: `{column}` goes back from {from} to {to}: rows are put in the order of their times. If the clock was \
+             set back there, times on one side of it are wrong: cut the table in two above that line"
+        );
+        Ok((readings, Some(note)))
+    }
+}
+
+/// Rows of one GPU.
+#[derive(Default)]
+struct OneGpu<'t> {
+    gpu: Option<&'t str>,
+    other_names: Vec<&'t str>,
+    /// With the number of the row.
+    readings: Vec<(usize, PowerReading)>,
+    errors: Vec<CellError>,
 }
 
 /// At how many times there are readings that differ by more than a tenth, and how many times there are.
@@ -248,14 +293,58 @@ fn skipped_note(errors: &[CellError]) -> Option<String> {
     Some(format!("{} rows hold no reading, the first in {first}", errors.len()))
 }
 
-/// The column of times: by its name, or the first whose cells are times that never go back.
+/// Whether a column is called a time.
+fn is_time(heading: &Heading) -> bool {
+    let name = heading.text().to_ascii_lowercase();
+    let without_unit = name.split([' ', '_', '[', '(']).next().unwrap_or_default();
+    name.starts_with("time") || TIME_NAMES.contains(&without_unit)
+}
+
+/// Whether a column merely counts rows: 0, 1, 2 without a unit. Rows of several GPUs may share a number.
+fn counts_rows(table: &Table, column: usize) -> bool {
+    let number = |row: usize| table.quantity(row, column).filter(|number| number.unit.is_empty());
+    let numbers: Option<Vec<f64>> = (0..table.len()).map(|row| Some(number(row)?.value)).collect();
+    let is_count = |numbers: Vec<f64>| {
+        let goes_on = |pair: &[f64]| pair[1] == pair[0] || pair[1] == pair[0] + 1.0;
+        [0.0, 1.0].contains(&numbers[0]) && numbers.windows(2).all(goes_on)
+    };
+    table.headings()[column].factor(Quantity::Time).is_none() && numbers.is_some_and(is_count)
+}
+
+/// Whether the cells of a column are times that differ.
+fn tells_time(table: &Table, column: usize) -> bool {
+    let heading = &table.headings()[column];
+    let format = TimeFormat::new(table.marks(column));
+    let mut times = (0..table.len()).filter_map(|row| parse_time(table.cell(row, column), format));
+    let is_of_time = heading.unit().is_empty() || heading.factor(Quantity::Time).is_some();
+    let first = times.next();
+    is_of_time && first.is_some_and(|first| times.any(|time| time != first))
+}
+
+/// Columns that are called times, and hold some.
+fn named_times(table: &Table) -> impl Iterator<Item = usize> {
+    let columns = 0..table.headings().len();
+    columns.filter(|column| is_time(&table.headings()[*column]) && tells_time(table, *column))
+}
+
+/// What to say of columns of times beside the one that is read.
+fn other_times(table: &Table, read: usize) -> Option<String> {
+    let name = |column: usize| format!("`{}`", table.headings()[column].text());
+    let others: Vec<String> = named_times(table).filter(|column| *column != read).map(name).collect();
+    (!others.is_empty() && is_time(&table.headings()[read])).then(|| {
+        format!(
+            "times are read from {}, and the table has {} besides: take the column out that is not to be read",
+            name(read),
+            others.join(", ")
+        )
+    })
+}
+
+/// The column of times: by its name, one that merely counts rows only where there is no other, or the first whose cells are
+/// times that never go back.
 fn time_column(table: &Table) -> Option<usize> {
     const FEWEST: usize = 3;
-    let is_time = |heading: &Heading| {
-        let name = heading.text().to_ascii_lowercase();
-        let without_unit = name.split([' ', '_', '[', '(']).next().unwrap_or_default();
-        name.starts_with("time") || TIME_NAMES.contains(&without_unit)
-    };
+    let named = || named_times(table).find(|column| !counts_rows(table, *column));
     let rises = |column: &usize| {
         let format = TimeFormat::new(table.marks(*column));
         let times = (0..table.len()).map(|row| parse_time(table.cell(row, *column), format));
@@ -265,7 +354,8 @@ fn time_column(table: &Table) -> Option<usize> {
                 && times[0] < times[FEWEST - 1]
         })
     };
-    table.headings().iter().position(is_time).or_else(|| (0..table.headings().len()).find(rises))
+    let first = || table.headings().iter().position(is_time);
+    named().or_else(first).or_else(|| (0..table.headings().len()).find(rises))
 }
 
 #[cfg(test)]

@@ -63,6 +63,12 @@ pub(super) fn parse_time(cell: &str, format: TimeFormat) -> Option<Timestamp> {
     }
 }
 
+/// Whether a cell is a time of day without a date.
+pub(super) fn is_clock(cell: &str) -> bool {
+    let cell = cell.trim();
+    !cell.contains([' ', 'T']) && cell.contains(':') && clock_as_nanos(cell).is_some()
+}
+
 /// Today is 1.8e9 s, 1.8e12 ms, 1.8e15 us, 1.8e18 ns after 1970; less is seconds since any zero.
 fn unit_of_epoch(number: f64) -> f64 {
     match number {
@@ -141,6 +147,14 @@ mod tests {
             Some(Timestamp::from_nanos(15_000_000))
         );
         assert_eq!(nanos("1.5 h", None), Some(5_400_000_000_000));
+    }
+
+    #[test]
+    fn clocks_have_no_date() {
+        assert!(is_clock("23:59:50.000") && is_clock(" 05:19 "));
+        for other in ["2023/08/24 22:18:34", "2023-08-24T22:18:34", "12.5", "[N/A]"] {
+            assert!(!is_clock(other), "{other}");
+        }
     }
 
     #[test]

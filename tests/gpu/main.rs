@@ -19,6 +19,7 @@ mod rc_sensors;
 mod real_sensors;
 mod rights;
 mod switching_times;
+mod trace_notes;
 mod turns;
 
 eprof_testbed::harness!();

@@ -19,6 +19,7 @@ use eprof::units::Nanoseconds;
 
 use super::super::letters;
 use super::inputs::{Inputs, TraceArgs, describe};
+use super::outlier;
 use crate::cli::Outcome;
 use crate::cli::new_file::keep_inputs_from;
 use crate::cli::output::write_file;
@@ -92,7 +93,9 @@ impl CalibrateArgs {
         for note in &inputs.notes {
             writeln!(out, "note: {note}")?;
         }
-        let by_shape = infer::calibrate(&inputs.trace).context("the trace does not tell the sensor's kind");
+        let by_shape = infer::calibrate(&inputs.trace)
+            .map_err(|error| outlier::with_far_above(error.into(), &inputs.trace))
+            .context("the trace does not tell the sensor's kind");
         // A capacitor shows in the steps themselves; of windows the switching times tell more.
         let is_rc = |found: &Calibration| matches!(found.model.kind, SensorKind::Rc { .. });
         let has_reference = inputs.meter.is_some() || !inputs.switches.is_empty();
@@ -209,9 +212,30 @@ fn from_reference(inputs: &Inputs, out: &mut impl Write) -> anyhow::Result<Senso
     writeln!(out, "sensor           {}", describe(&model))?;
     writeln!(out, "  {} to {} fit as well", plausible.0, plausible.1)?;
     writeln!(out, "residual         {residual} ({:.2} % of the range)", residual_share * 100.0)?;
-    writeln!(out, "delay of answers {:.1} ms (differences of the clocks included)", delay * 1e3)?;
+    print_delay(&model, delay, out)?;
     print_idle(&model, out)?;
     Ok(model)
+}
+
+/// The delay that is stored, where one is. With the window it was fitted to two levels of power; by itself it is then fitted to
+/// three, as rests between loads may draw more than before them, and loads in step with the sensor have several that fit.
+fn print_delay(model: &SensorModel, with_window: f64, out: &mut impl Write) -> io::Result<()> {
+    const SAME: f64 = 1e-3;
+    const CLOCKS: &str = "(differences of the clocks included)";
+    let Some(Delay { seconds, std_error }) = model.delay else {
+        return writeln!(out, "delay of answers {:.1} ms {CLOCKS}", with_window * 1e3);
+    };
+    writeln!(out, "delay of answers {:.1} ± {:.1} ms {CLOCKS}", seconds * 1e3, std_error * 1e3)?;
+    if (with_window - seconds).abs() > SAME.max(3.0 * std_error) {
+        writeln!(
+            out,
+            "note: the window was found with a delay of {:.1} ms, and the levels of load and rest with the one above, which is \
+             stored: several fit these switching times, and bursts by them are the less certain. Loads of other lengths would \
+             tell them apart",
+            with_window * 1e3
+        )?;
+    }
+    Ok(())
 }
 
 fn print_idle(model: &SensorModel, out: &mut impl Write) -> io::Result<()> {

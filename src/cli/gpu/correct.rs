@@ -19,6 +19,7 @@ use super::super::new_file::keep_inputs_from;
 use super::super::output;
 use super::doubt::{AboveIdle, Doubt, Knowing};
 use super::inputs::{Inputs, NamedSensor, TraceArgs, describe, parse_sensor, parse_watts};
+use super::rest_level;
 use super::switch_notes;
 use crate::cli::Outcome;
 
@@ -175,13 +176,17 @@ impl Report {
             let now = noise.as_watts().hypot(WARMTH * power.as_watts());
             IdleLevel { power, std_error: Watts::from_watts(now.hypot(model.active_idle_error.as_watts())) }
         });
-        let idle = if known.is_some() { found_idle.or(of_model) } else { of_model.or(found_idle) };
+        let (idle, contradiction) = match &known {
+            Some(_) => (found_idle.or(of_model), None),
+            None => rest_level::chosen(of_model, found_idle, corrected),
+        };
         let threshold = args
             .threshold
             .map(Watts::from_watts)
             .or_else(|| idle.map(|idle| phases::work_threshold(levels, idle.power, noise)))
             .or_else(|| phases::middle_level(levels, noise));
         let mut notes = inputs.notes.clone();
+        notes.extend(contradiction);
         let spans: Vec<(Timestamp, Timestamp)> = if inputs.switches.is_empty() {
             let found = threshold.map_or_else(Vec::new, |level| phases::above(levels, level));
             found.iter().map(|Phase { start, end, .. }| (*start, *end)).collect()
@@ -398,13 +403,19 @@ fn unseen_notes(
     let between = unseen.error_between_windows(first, last).as_joules();
     // Half of the time and more, whatever was seen in the rest.
     const MOSTLY: f64 = 0.5;
+    /// Shares of the time that differ by less are one.
+    const SAME: f64 = 0.02;
+    let (covered, least) = (corrected.observed, 1.0 - unseen.share());
+    let covers = match covered - least < SAME {
+        true => format!("covers {:.0}", 100.0 * covered),
+        false => format!("may cover as little as {:.0}", 100.0 * least),
+    };
     if matches!(knowing, Knowing::Nothing) && (unseen.share() > MOSTLY || between > 0.01 * total.corrected_j)
     {
         notes.push(format!(
-            "the sensor's window covers {:.0} % of the time or less, and ± has {between:.0} J for the rest: a load that \
+            "the sensor's window {covers} % of the time, and ± has {between:.0} J for the rest: a load that \
              repeats in step with the refresh is seen wrongly and looks as one that holds still. Switching times \
-             (--steps), a meter's log or the GPU's energy counter would tell",
-            100.0 * (1.0 - unseen.share())
+             (--steps), a meter's log or the GPU's energy counter would tell"
         ));
     }
     notes

@@ -12,6 +12,7 @@ use eprof::gpu::trace::PowerTrace;
 use eprof::gpu::trace_csv;
 use eprof::units::{Nanoseconds, Timestamp};
 
+use super::outlier;
 use super::recorded::{self, RecordedGpu, is_recording};
 use super::time_range::TimeRange;
 use crate::cli::table_file;
@@ -89,7 +90,7 @@ impl TraceArgs {
             None => trace_csv::parse(&text),
         };
         let traces = traces.with_context(|| format!("{} is no power trace", path.display()))?;
-        let (NamedTrace { column, gpu, trace, skipped, mut notes }, others) = self.choose(traces)?;
+        let (NamedTrace { column, gpu, trace, skipped, mut notes, .. }, others) = self.choose(traces)?;
         if !others.is_empty() {
             notes.push(format!(
                 "power is read from `{column}`, and the table has {} besides: --target chooses another column",
@@ -129,7 +130,7 @@ impl TraceArgs {
                      all rows are of one GPU, or record with --query-gpu=timestamp,index,power.draw"
                 );
             }
-            traces.retain(|trace| trace.gpu.as_ref() == Some(gpu));
+            traces.retain(|trace| trace.gpu.as_ref() == Some(gpu) || trace.other_names.contains(gpu));
             if traces.is_empty() {
                 bail!("no GPU `{gpu}` in the trace; it has: {}", known.join(", "));
             }
@@ -147,12 +148,15 @@ impl TraceArgs {
     }
 }
 
-/// Each GPU once, which may have several columns.
+/// Each GPU once, which may have several columns, by all its names.
 fn gpus_of(traces: &[NamedTrace]) -> Vec<String> {
     let mut known: Vec<String> = Vec::new();
-    for gpu in traces.iter().filter_map(|trace| trace.gpu.as_ref()) {
-        if !known.contains(gpu) {
-            known.push(gpu.clone());
+    for trace in traces {
+        let Some(gpu) = &trace.gpu else { continue };
+        let others = trace.other_names.join(", ");
+        let gpu = if others.is_empty() { gpu.clone() } else { format!("{gpu} ({others})") };
+        if !known.contains(&gpu) {
+            known.push(gpu);
         }
     }
     known
@@ -179,14 +183,15 @@ impl Inputs {
             ));
             return Ok(model);
         }
-        let found = found.with_context(|| {
-            let or_steps = if self.switches.is_empty() {
-                ", or give the times at which the load was switched (--steps)"
-            } else {
-                ""
-            };
-            format!("the trace does not tell the sensor's kind; name it with --sensor{or_steps}")
-        })?;
+        let found =
+            found.map_err(|error| outlier::with_far_above(error.into(), &self.trace)).with_context(|| {
+                let or_steps = if self.switches.is_empty() {
+                    ", or give the times at which the load was switched (--steps)"
+                } else {
+                    ""
+                };
+                format!("the trace does not tell the sensor's kind; name it with --sensor{or_steps}")
+            })?;
         self.notes.extend(found.notes);
         Ok(found.model)
     }

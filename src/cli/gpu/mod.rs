@@ -6,7 +6,9 @@ mod doubt;
 mod inputs;
 mod instructions;
 mod model;
+mod outlier;
 mod recorded;
+mod rest_level;
 mod switch_notes;
 mod time_range;
 
