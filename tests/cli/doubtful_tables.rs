@@ -210,3 +210,16 @@ fn what_a_gpus_model_does_not_know_is_told() {
     assert!(csv.contains("far,35.0000,,,,true\n") && csv.contains(",,,,false\n"), "{csv}");
     assert!(String::from_utf8_lossy(&output.stderr).contains(note));
 }
+
+#[test]
+fn a_setting_that_is_called_a_time_is_none() {
+    let row = |n: u32| format!("{},{},{}\n", 1 + n % 8, 10 + n % 8, 100 - n % 8);
+    let rows: String = (0..16).map(row).collect();
+    for name in ["t", "time", "sec", "duration"] {
+        let folder = folder(&[("runs", format!("{name},seconds,joules\n{rows}"))]);
+        for variable in [name.to_owned(), format!("{name}=1,2,3,4,5,6,7,8")] {
+            let text = said(&eprof(folder.path(), &format!("tune --runs-csv runs --var {variable}")));
+            assert!(text.contains("10.00 s") && text.contains("17.00 s"), "{name}: {text}");
+        }
+    }
+}
