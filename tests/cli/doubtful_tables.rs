@@ -211,6 +211,35 @@ fn what_a_gpus_model_does_not_know_is_told() {
     assert!(String::from_utf8_lossy(&output.stderr).contains(note));
 }
 
+/// The data of [`measured`] in the order of `at`, rising times of any kind, and in another.
+#[test]
+fn rows_are_put_in_the_order_of_dates_and_what_is_no_time_is_refused() {
+    let row = |n: u32| {
+        let (hour, minute) = (n / 60, n % 60);
+        let date = format!("2024-01-31 {hour:02}:{minute:02}:00,{:02}.{:02}.2024", 1 + n % 20, 1 + n / 20);
+        format!("{},{n},{date},{hour:02}:{minute:02}:30,x,{}\n", n * 7 % 11, 20 + n * 7 % 11 + n)
+    };
+    let table = |order: &dyn Fn(u32) -> u32| {
+        "cycles,s,iso,dots,clock,text,watts\n".to_owned()
+            + &(0..40).map(|n| row(order(n))).collect::<String>()
+    };
+    let folder = folder(&[("right", table(&|n| n)), ("shuffled", table(&|n| n * 7 % 40))]);
+    let validate = |more: &str| {
+        let verb = "model validate --target watts --columns cycles --protocol forward:60";
+        eprof(folder.path(), &format!("{verb} {more}"))
+    };
+    let right = said(&validate("right"));
+    assert_ne!(said(&validate("shuffled")), right);
+    for column in ["s", "iso", "dots", "clock"] {
+        assert_eq!(said(&validate(&format!("--timestamp {column} shuffled"))), right, "{column}");
+    }
+    let error = refused(&validate("--timestamp text shuffled"));
+    assert!(
+        error.contains("line 2: `text` is `x`, which is no time; --timestamp takes numbers, dates"),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_setting_that_is_called_a_time_is_none() {
     let row = |n: u32| format!("{},{},{}\n", 1 + n % 8, 10 + n % 8, 100 - n % 8);

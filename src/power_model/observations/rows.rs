@@ -1,6 +1,7 @@
 //! The rows of a table as observations.
 
 use super::ObservationError;
+use super::order::in_order;
 use super::table::{Table, TableColumns};
 use crate::power_model::dataset::{Dataset, Observation};
 use crate::tables::unit::Quantity;
@@ -136,8 +137,8 @@ pub(super) fn add_rows(
         Err(problem) => return Err(table.refuse(problem)),
     };
     if let Some(time) = found.time {
-        let key = |row: &usize| table.table.number(*row, time).unwrap_or(f64::NAN);
-        rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
+        rows = in_order(&table.table, &rows, time, |error| left_out.add(table, error))
+            .map_err(|cell| ObservationError::NoTime { file: table.name.clone(), cell })?;
     }
     for row in rows {
         if let Err(error) = found.add(table, row, data) {
