@@ -45,6 +45,16 @@ pub enum ObservationError {
         /// The cell.
         cell: CellError,
     },
+    /// What is to be explained is among what explains it.
+    #[error(
+        "{file}: `{column}` is the power that is to be explained, and no event too: leave it out of --columns"
+    )]
+    PowerIsEvent {
+        /// The file.
+        file: String,
+        /// The column.
+        column: String,
+    },
     /// Nothing is left after leaving out what cannot be used.
     #[error("{file}: no usable row: {reason}")]
     NoRows {

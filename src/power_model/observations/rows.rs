@@ -69,10 +69,15 @@ impl Found {
         };
         let duration = columns.duration.as_deref();
         let duration = duration.map(|text| with_unit(text, Quantity::Time, "s, ms, us, ns, min or h"));
+        let events: Vec<usize> = events.iter().map(|event| table.find(event)).collect::<Result<_, _>>()?;
+        if events.contains(&power.0) {
+            let column = table.table.headings()[power.0].text().to_owned();
+            return Err(ObservationError::PowerIsEvent { file: table.name.clone(), column });
+        }
         Ok(Self {
             power,
             is_energy: columns.power_is_energy,
-            events: events.iter().map(|event| table.find(event)).collect::<Result<_, _>>()?,
+            events,
             workload: table.find_each(&columns.workload)?,
             duration: duration.transpose()?,
             time: find(&columns.time)?,
