@@ -110,7 +110,7 @@ impl Found {
     fn add(&self, table: &Table, row: usize, data: &mut Dataset) -> Result<(), CellError> {
         let values = &table.table;
         let (seconds, watts) = self.measured(values, row)?;
-        let rate = |event: &usize| Ok(values.try_number(row, *event)? / seconds);
+        let rate = |event: &usize| Ok(values.try_count(row, *event)? / seconds);
         let rates: Vec<f64> = self.events.iter().map(rate).collect::<Result<_, CellError>>()?;
         let frequency = self.frequency.map(|column| values.try_number(row, column)).transpose()?;
         let label: Vec<&str> = self.workload.iter().map(|column| values.cell(row, *column)).collect();
