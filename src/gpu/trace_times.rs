@@ -1,9 +1,7 @@
 //! Times in the cells of power traces: dates, clocks and numbers since any zero.
 
-use chrono::NaiveDate;
-
 use crate::tables::unit::{self, Quantity};
-use crate::tables::{Heading, Marks, Number};
+use crate::tables::{Heading, Marks, Number, date_or_clock};
 use crate::units::Timestamp;
 
 /// Nanoseconds per second.
@@ -54,13 +52,7 @@ pub(super) fn parse_time(cell: &str, format: TimeFormat) -> Option<Timestamp> {
         let nanos = value * unit.unwrap_or_else(|| unit_of_epoch(value));
         return (0.0..1.8e19).contains(&nanos).then(|| Timestamp::from_nanos(nanos.round() as u64));
     }
-    match cell.split_once([' ', 'T']) {
-        Some((date, clock)) => {
-            let days = date_as_days(date)?;
-            Some(Timestamp::from_nanos(days * 86_400_000_000_000 + clock_as_nanos(clock)?))
-        }
-        None => clock_as_nanos(cell).map(Timestamp::from_nanos),
-    }
+    date_or_clock(cell).map(Timestamp::from_nanos)
 }
 
 /// Whether a cell is a time of day without a date.
@@ -91,26 +83,6 @@ pub(super) fn unit_of_steps(first: f64, typical_step: f64) -> Option<f64> {
         step if step < 1e6 => Some(1e3),
         _ => Some(1.0),
     }
-}
-
-fn date_as_days(date: &str) -> Option<u64> {
-    let mut date = date.split(['/', '-']).map(|part| part.parse::<u32>().ok());
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    let plausible = (1970..2500).contains(&year);
-    let date = NaiveDate::from_ymd_opt(year as i32, month, day).filter(|_| plausible)?;
-    u64::try_from(date.signed_duration_since(NaiveDate::default()).num_days()).ok()
-}
-
-/// `17:29:56.995`, with or without a zone behind it, which is not looked at.
-fn clock_as_nanos(clock: &str) -> Option<u64> {
-    let clock = clock.trim().trim_end_matches('Z');
-    let clock = clock.split(['+', '-']).next().unwrap_or(clock);
-    let mut parts = clock.split(':');
-    let (hour, minute): (u64, u64) = (parts.next()?.trim().parse().ok()?, parts.next()?.parse().ok()?);
-    // No clock has thousands of seconds: whatever mark there is separates the fraction.
-    let seconds = Number::read_plain(parts.next().unwrap_or("0"), Marks::UNTOLD)?;
-    let plausible = hour < 24 && minute < 60 && (0.0..61.0).contains(&seconds);
-    plausible.then(|| (hour * 3600 + minute * 60) * 1_000_000_000 + (seconds * SECOND).round() as u64)
 }
 
 #[cfg(test)]

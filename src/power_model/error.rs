@@ -15,6 +15,46 @@ pub enum ModelError {
         /// Coefficients wanted, the constant included.
         coefficients: usize,
     },
+    /// More spans than there are pairs of rows.
+    #[error(
+        "{rows} rows cannot be cut into {spans} spans of two rows or more; blocks:K takes a K up to {}{}",
+        (.rows / 2).max(1),
+        if *.rows < 4 { ": record four rows at least" } else { "" }
+    )]
+    TooManySpans {
+        /// Rows that there are.
+        rows: usize,
+        /// Spans wanted.
+        spans: usize,
+    },
+    /// Too few rows before or behind the place at which training ends.
+    #[error(
+        "the first {percent:.0} % of {rows} rows leave fewer than two to train with or none to test; forward:P takes another P"
+    )]
+    NothingLeft {
+        /// Rows that there are.
+        rows: usize,
+        /// How much of them to train with.
+        percent: f64,
+    },
+    /// What is believed beforehand weighs so much that the data are lost beside it.
+    #[error(
+        "the prior counts so much that nothing is told by the data beside it (condition number {condition:.1e}); give a lower \
+         --prior-strength (1 weighs as much as all data)"
+    )]
+    PriorTooStrong {
+        /// Condition number of the design with the prior's rows.
+        condition: f64,
+    },
+    /// Powers beside which nothing can be calculated.
+    #[error(
+        "the power is {least:.1e} W in a row, and what it is divided into is beyond what can be calculated with: mend that \
+         row, or take it out of the table"
+    )]
+    TooLittlePower {
+        /// The least, in watts.
+        least: f64,
+    },
     /// A column whose values are all (nearly) alike: nothing tells it from the static power.
     #[error("column `{0}` hardly varies: its share cannot be told from the static power; leave it out")]
     Constant(String),

@@ -161,7 +161,8 @@ fn check_variation(data: &Dataset) -> Result<(), ModelError> {
 /// Refuses values whose squares are no numbers any more.
 ///
 /// # Errors
-/// [`ModelError::OutOfRange`] with the first column that has such values.
+/// [`ModelError::OutOfRange`] with the first column that has such values, [`ModelError::TooLittlePower`] where they come
+/// about by a division by the power.
 pub(super) fn check_range(data: &Dataset) -> Result<(), ModelError> {
     for column in 0..=data.columns().len() {
         let largest = largest_of_design(data, column);
@@ -170,7 +171,16 @@ pub(super) fn check_range(data: &Dataset) -> Result<(), ModelError> {
             return Err(out_of_range(data, column));
         }
     }
-    Ok(())
+    // Errors are relative, so that all is divided by the power.
+    let least = (0..data.len()).map(|row| data.watts(row)).fold(f64::INFINITY, f64::min);
+    let divided =
+        |row: usize| data.rates(row).iter().fold(1.0f64, |max, rate| max.max(rate.abs())) / data.watts(row);
+    let largest = (0..data.len()).map(divided).fold(0.0, f64::max);
+    if (largest * largest * data.len() as f64).is_finite() {
+        Ok(())
+    } else {
+        Err(ModelError::TooLittlePower { least })
+    }
 }
 
 /// Of a column of the design without its sign; the first stands for the power.
@@ -251,6 +261,7 @@ impl System {
             .map(|index| names[index - 1].clone())
             .collect();
         match columns.as_slice() {
+            [] => Err(ModelError::PriorTooStrong { condition }),
             [single] => Err(ModelError::Constant(single.clone())),
             _ => Err(ModelError::Collinear { columns, condition }),
         }

@@ -35,7 +35,7 @@ impl Protocol {
     /// The rows to hold out in turn, with a name for each part.
     ///
     /// # Errors
-    /// [`ModelError::TooFewWorkloads`] or [`ModelError::TooFewRows`] if nothing would be left.
+    /// [`ModelError::TooFewWorkloads`], [`ModelError::TooManySpans`] or [`ModelError::NothingLeft`] if nothing would be left.
     pub fn parts(self, data: &Dataset) -> Result<Vec<(String, Part)>, ModelError> {
         let rows = data.len();
         let by_rows = |part: Part| {
@@ -54,14 +54,14 @@ impl Protocol {
             Self::Blocks(count) => {
                 let count = count.max(2);
                 if rows < 2 * count {
-                    return Err(ModelError::TooFewRows { rows, coefficients: 2 * count });
+                    return Err(ModelError::TooManySpans { rows, spans: count });
                 }
                 Ok(spans(rows, count).into_iter().map(by_rows).collect())
             }
             Self::Forward(share) => {
                 let start = (rows as f64 * share.clamp(0.0, 1.0)) as usize;
                 if start < 2 || start >= rows {
-                    return Err(ModelError::TooFewRows { rows, coefficients: 2 });
+                    return Err(ModelError::NothingLeft { rows, percent: 100.0 * share });
                 }
                 Ok(vec![by_rows((start..rows).collect())])
             }
@@ -194,10 +194,10 @@ mod tests {
         assert_eq!(named(of(Protocol::Forward(0.99), 5)), ["rows 4..5: [4]"]);
         for (protocol, count, error) in [
             (Protocol::LeaveOneWorkloadOut, 1, ModelError::TooFewWorkloads { have: 1, need: 2 }),
-            (Protocol::Blocks(3), 5, ModelError::TooFewRows { rows: 5, coefficients: 6 }),
-            (Protocol::Forward(0.39), 5, ModelError::TooFewRows { rows: 5, coefficients: 2 }),
-            (Protocol::Forward(1.0), 5, ModelError::TooFewRows { rows: 5, coefficients: 2 }),
-            (Protocol::Forward(-1.0), 5, ModelError::TooFewRows { rows: 5, coefficients: 2 }),
+            (Protocol::Blocks(3), 5, ModelError::TooManySpans { rows: 5, spans: 3 }),
+            (Protocol::Forward(0.25), 5, ModelError::NothingLeft { rows: 5, percent: 25.0 }),
+            (Protocol::Forward(1.0), 5, ModelError::NothingLeft { rows: 5, percent: 100.0 }),
+            (Protocol::Forward(-1.0), 5, ModelError::NothingLeft { rows: 5, percent: -100.0 }),
         ] {
             assert_eq!(of(protocol, count), Err(error), "{protocol}");
         }

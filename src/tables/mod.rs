@@ -15,6 +15,7 @@
 //! ways in which tools write that a value is missing.
 
 mod cell_error;
+mod dates;
 mod decode;
 mod evidence;
 mod find;
@@ -34,6 +35,7 @@ pub mod unit;
 mod words;
 
 pub use cell_error::CellError;
+pub use dates::{DAY, date_or_clock, day};
 pub use decode::{DecodeError, decode};
 pub use grid::{Grid, Row};
 pub(crate) use heading::is_work;

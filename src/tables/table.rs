@@ -149,6 +149,20 @@ impl Table {
         self.number(row, column).ok_or_else(|| self.error(row, column, "no number"))
     }
 
+    /// As [`Table::try_number`], of a counter: numbers that only a difference below 0 is when its sign is lost, from half of
+    /// the range of 64 bits to all of it, are none.
+    ///
+    /// # Errors
+    /// [`CellError`].
+    pub fn try_count(&self, row: usize, column: usize) -> Result<f64, CellError> {
+        const SIGN: f64 = 9_223_372_036_854_775_808.0;
+        let number = self.try_number(row, column)?;
+        match (SIGN..=2.0 * SIGN).contains(&number) {
+            true => Err(self.error(row, column, "what 64 bits make of a number below 0, and no count")),
+            false => Ok(number),
+        }
+    }
+
     /// The value of a cell in a quantity's own unit: as the cell's unit says, or times `factor` where it
     /// has none of that quantity.
     pub fn value(&self, row: usize, column: usize, quantity: Quantity, factor: f64) -> Option<f64> {

@@ -34,8 +34,14 @@ pub struct ShowArgs {
     model: Option<String>,
 
     /// Joules per sample, for the periods.
-    #[arg(long, value_name = "JOULES", default_value_t = 1.0)]
+    #[arg(long, value_name = "JOULES", default_value_t = 1.0, value_parser = joules)]
     energy: f64,
+}
+
+/// Reads an energy that periods can be made of.
+fn joules(text: &str) -> Result<f64, String> {
+    let joules: f64 = text.parse().map_err(|_| "a number of joules, as 0.01".to_owned())?;
+    if joules > 0.0 && joules.is_finite() { Ok(joules) } else { Err("more than 0 and finite".to_owned()) }
 }
 
 /// Runs the verb.

@@ -161,7 +161,7 @@ pub struct GoalArgs {
     formula: Option<String>,
 
     /// Confidence level of all intervals.
-    #[arg(long, value_name = "PERCENT", default_value = "95%", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value = "95%", value_parser = confidence)]
     level: f64,
 
     /// Error limit of measured values, for their trade-off zone [default: from repeats, else 5%].
@@ -450,7 +450,17 @@ impl TuneArgs {
 }
 
 fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim().strip_suffix('%').ok_or("write a percentage, such as 20%")?;
+    percentage(text, "20%")
+}
+
+/// An example must be one that is taken.
+fn confidence(text: &str) -> Result<f64, String> {
+    percentage(text, "95%")
+}
+
+fn percentage(text: &str, example: &str) -> Result<f64, String> {
+    let number =
+        text.trim().strip_suffix('%').ok_or_else(|| format!("write a percentage, such as {example}"))?;
     match number.trim().parse::<f64>() {
         Ok(value) if (0.0..=1000.0).contains(&value) => Ok(value / 100.0),
         _ => Err("a percentage from 0% to 1000% is needed".into()),

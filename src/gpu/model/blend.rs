@@ -79,6 +79,16 @@ impl Blend {
         self.members.first().map_or(&[], |member| member.prepared.columns())
     }
 
+    /// Which of the columns is the run time.
+    pub fn time(&self) -> Option<usize> {
+        self.members.first().and_then(|member| member.prepared.time())
+    }
+
+    /// Which of the columns are counts.
+    pub fn counts(&self) -> &[usize] {
+        self.members.first().map_or(&[], |member| member.prepared.counts())
+    }
+
     /// The models themselves.
     pub fn members(&self) -> &[Model] {
         &self.members

@@ -22,13 +22,11 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub fn read(text: &str, roles: &Roles) -> Result<(Self, Vec<String>), TableError> {
-        let (mut table, notes) = read(text, roles)?;
-        table.find_roles();
-        Ok((table, notes))
+        read(text, roles)
     }
 }
 
-/// Reads a text; which columns are clocks and counts is not yet found. Also what a reader should know.
+/// Reads a text. Also what a reader should know.
 fn read(text: &str, roles: &Roles) -> Result<(Table, Vec<String>), TableError> {
     let sheet = Sheet::read(text)?;
     let columns = CounterColumns::find(&sheet.table, roles)?;
@@ -75,6 +73,10 @@ struct CounterColumns {
     target: (usize, f64),
     group: Vec<usize>,
     time: Option<usize>,
+    /// How much of the unit in its heading, or of a second, one of the values of the time is.
+    time_factor: f64,
+    /// The user named the time: what is not divided by it is to be told.
+    is_time_named: bool,
     /// The only counters; all if empty.
     chosen: Vec<usize>,
     exclude: Vec<usize>,
@@ -88,8 +90,10 @@ impl CounterColumns {
         let target = power_column(table, roles)?;
         let names = || table.headings().iter().enumerate();
         let time = match &roles.time {
-            Some(name) => Some(table.find(name)?),
-            None => only(names().filter(|(_, heading)| is_time(heading.text())).map(|(column, _)| column)),
+            Some(name) => Some(run_time(table, name)?),
+            None => {
+                only(names().filter(|(_, heading)| is_time(heading.text())).map(|(column, _)| (column, 1.0)))
+            }
         };
         let (exclude, missing) = table.find_present(&roles.exclude);
         let mut notes = table.notes();
@@ -97,7 +101,9 @@ impl CounterColumns {
         Ok(Self {
             target,
             group: table.find_each(&roles.group)?,
-            time,
+            time: time.map(|(column, _)| column),
+            time_factor: time.map_or(1.0, |(_, factor)| factor),
+            is_time_named: roles.time.is_some(),
             chosen: table.find_each(&roles.columns)?,
             exclude,
             takes_meters: roles.takes_meters || !roles.columns.is_empty(),
@@ -120,6 +126,15 @@ impl CounterColumns {
                 Err(error) => left_out_rows.push(error),
             }
         }
+        // Its square, and what is divided by that.
+        let is_usable = |watts: f64| (watts * watts).is_normal() && (watts * watts).recip().is_normal();
+        if let Some((row, _)) = usable.iter().find(|(_, watts)| !is_usable(*watts)) {
+            return Err(TableError::Power(values.error(
+                *row,
+                self.target.0,
+                "beyond what can be calculated with",
+            )));
+        }
         let (kept, left_out) = self.counters(values, &usable)?;
         let mut table = Table {
             columns: kept.iter().map(|column| values.headings()[*column].text().to_owned()).collect(),
@@ -132,15 +147,25 @@ impl CounterColumns {
             left_out,
             skipped: 0,
         };
+        let mut rows = Vec::with_capacity(usable.len());
         for (index, (row, watts)) in usable.into_iter().enumerate() {
-            match kept.iter().map(|column| values.try_number(row, *column)).collect::<Result<Vec<f64>, _>>() {
+            match self.numbers(values, &kept, row) {
                 Ok(numbers) => {
                     table.groups.push(label(row).unwrap_or_else(|| format!("row {}", index + 1)));
                     table.rows.push(numbers);
                     table.power.push(watts);
+                    rows.push(row);
                 }
                 Err(error) => left_out_rows.push(error),
             }
+        }
+        let undivided = table.find_roles(self.is_time_named);
+        let negative = table.negative_counts();
+        left_out_rows
+            .extend(negative.iter().map(|(at, count)| values.error(rows[*at], kept[*count], BELOW_ZERO)));
+        if !negative.is_empty() {
+            let is_sound = |at: &usize| !negative.iter().any(|(row, _)| row == at);
+            table = table.subset(&(0..table.rows.len()).filter(is_sound).collect::<Vec<_>>());
         }
         table.skipped = left_out_rows.len();
         let first = left_out_rows.iter().min_by_key(|error| error.line);
@@ -155,7 +180,24 @@ impl CounterColumns {
                 table.skipped
             ));
         }
+        if let (Some(time), false) = (table.time, undivided.is_empty()) {
+            notes.push(format!(
+                "not divided by `{}`, as their names say that they are no counts, or as they have values up to 100 that do not \
+                 grow with it: {}",
+                table.columns[time],
+                undivided.join(", ")
+            ));
+        }
         Ok((table, notes))
+    }
+
+    /// What a row has in these columns.
+    fn numbers(&self, values: &tables::Table, columns: &[usize], row: usize) -> Result<Vec<f64>, CellError> {
+        let number = |column: &usize| match self.time == Some(*column) {
+            true => positive_time(values, row, *column).map(|time| time * self.time_factor),
+            false => values.try_count(row, *column),
+        };
+        columns.iter().map(number).collect()
     }
 
     /// The columns that are counters, and why others that might be are not.
@@ -198,6 +240,25 @@ impl CounterColumns {
             }
         }
         if kept.is_empty() { Err(TableError::NoCounters) } else { Ok((kept, left_out)) }
+    }
+}
+
+/// What is wrong with a count that is negative.
+pub(super) const BELOW_ZERO: &str = "below 0, and counts are not";
+
+/// The column of the run time that `NAME` or `NAME:UNIT` means, and how much of the unit in its heading, or of a second,
+/// one of its values is.
+pub(super) fn run_time(table: &tables::Table, text: &str) -> Result<(usize, f64), TableError> {
+    let (column, unit) = table.find_with_unit(text, Quantity::Time, "s, ms, us, ns, min or h")?;
+    let of_heading = table.headings()[column].factor(Quantity::Time).unwrap_or(1.0);
+    Ok((column, unit.map_or(1.0, |unit| unit / of_heading)))
+}
+
+/// The run time of a row, in the unit of its column.
+pub(super) fn positive_time(table: &tables::Table, row: usize, column: usize) -> Result<f64, CellError> {
+    match table.try_number(row, column)? {
+        time if time > 0.0 => Ok(time),
+        _ => Err(table.error(row, column, "not above 0")),
     }
 }
 

@@ -198,6 +198,16 @@ impl Prepared {
         &self.columns
     }
 
+    /// Which of them is the run time.
+    pub(super) fn time(&self) -> Option<usize> {
+        self.time
+    }
+
+    /// Which of them are counts.
+    pub(super) fn counts(&self) -> &[usize] {
+        &self.counts
+    }
+
     /// Whether all that was learnt fits together, as it may not if it comes from a file.
     pub(super) fn is_sound(&self) -> bool {
         let (columns, singles) = (self.columns.len(), self.single_names().len());

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::tables;
+use crate::tables::{self, CellError};
 
 /// Why a text is no table of counters.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -14,6 +14,9 @@ pub enum TableError {
     /// No column, or several, look like power.
     #[error("which column is the measured power? Name it with --target; candidates: {0}")]
     NoTarget(String),
+    /// A power that nothing can be calculated with.
+    #[error("{0}; mend that row, or take it out of the table")]
+    Power(CellError),
     /// No column holds numbers in every row.
     #[error(
         "no column but the power holds a number in every row and is a counter; --columns takes columns that by their names are a meter's"
@@ -22,6 +25,16 @@ pub enum TableError {
     /// No row can be predicted.
     #[error("no row has a number in each column that the model needs{0}")]
     NoRates(String),
+    /// A column is in a unit that the model's cannot be calculated from.
+    #[error(
+        "`{found}` is in another unit than `{wanted}` of the model, and neither can be calculated from the other"
+    )]
+    OtherQuantity {
+        /// The heading.
+        found: String,
+        /// The model's column.
+        wanted: String,
+    },
     /// Too few rows for any fit.
     #[error("{rows} rows with positive power are too few for a fit; at least 6 are needed{first}")]
     TooFew {
@@ -39,7 +52,8 @@ pub struct Roles {
     pub target: Option<String>,
     /// Rows with the same value are left out together (an application); each row alone if empty.
     pub group: Vec<String>,
-    /// Run time or cycles, by which counts are divided; found by name if `None`.
+    /// Run time or cycles, by which counts are divided, with its unit behind a colon if need be (`wall:ms`); found by name
+    /// if `None`.
     pub time: Option<String>,
     /// The only columns to be used as counters; all that hold numbers if empty.
     pub columns: Vec<String>,
@@ -75,8 +89,9 @@ pub struct Table {
 }
 
 impl Table {
-    /// Which columns are clocks and which grow with time.
-    pub(super) fn find_roles(&mut self) {
+    /// Which columns are clocks and which grow with time: by their names and, where nobody `named` the time, by their size.
+    /// Whoever names it has counts, in any unit. The columns that are then none are returned.
+    pub(super) fn find_roles(&mut self, named: bool) -> Vec<String> {
         const RATES: [&str; 14] = [
             "throughput",
             "util",
@@ -93,20 +108,67 @@ impl Table {
             "percent",
             "size",
         ];
-        for (index, name) in self.columns.iter().enumerate() {
-            let name = name.to_ascii_lowercase();
-            let largest = self.rows.iter().map(|row| row[index].abs()).fold(0.0, f64::max);
+        let mut others = Vec::new();
+        for index in 0..self.columns.len() {
+            let name = self.columns[index].to_ascii_lowercase();
             let is_clock = ["freq", "clock", "mhz"].iter().any(|word| name.contains(word))
                 || ["coref", "memf", "fc", "fm"].contains(&name.as_str());
             if is_clock {
                 self.clocks.push(index);
-            } else if Some(index) != self.time
-                && largest >= 1000.0
-                && !RATES.iter().any(|word| name.contains(word))
-            {
+            }
+            if is_clock || Some(index) == self.time {
+                continue;
+            }
+            let is_count = match (named, self.time) {
+                (true, Some(time)) => !is_of_a_state(&name) && self.may_be_counts(index, time),
+                _ => self.largest(index) >= 1000.0,
+            };
+            if is_count && !RATES.iter().any(|word| name.contains(word)) {
                 self.counts.push(index);
+            } else if named {
+                others.push(format!("`{}`", self.columns[index]));
             }
         }
+        others
+    }
+
+    /// Without its sign.
+    fn largest(&self, column: usize) -> f64 {
+        self.rows.iter().map(|row| row[column].abs()).fold(0.0, f64::max)
+    }
+
+    /// Shares and percentages have values up to 100 that do not grow with the time, and what is often below zero is
+    /// no count. All else is, in whatever unit.
+    fn may_be_counts(&self, column: usize, time: usize) -> bool {
+        const LARGEST_SHARE: f64 = 100.0;
+        let is_signed = 10 * self.rows.iter().filter(|row| row[column] < 0.0).count() > self.rows.len();
+        !is_signed && (self.largest(column) > LARGEST_SHARE || self.grows_with(column, time))
+    }
+
+    /// A column grows with the time if dividing by it makes its values more alike.
+    fn grows_with(&self, column: usize, time: usize) -> bool {
+        let logarithms: Vec<(f64, f64)> = self
+            .rows
+            .iter()
+            .filter(|row| row[column] > 0.0 && row[time] > 0.0)
+            .map(|row| (row[time].ln(), row[column].ln()))
+            .collect();
+        let mean = logarithms.iter().map(|(time, _)| time).sum::<f64>() / logarithms.len().max(1) as f64;
+        let square: f64 = logarithms.iter().map(|(time, _)| (time - mean).powi(2)).sum();
+        let product: f64 = logarithms.iter().map(|(time, value)| (time - mean) * value).sum();
+        product > 0.5 * square
+    }
+
+    /// Rows with a count below zero, and the first such column of each. What is often so is no count.
+    pub(super) fn negative_counts(&self) -> Vec<(usize, usize)> {
+        let is_below = |row: &Vec<f64>, count: usize| row[count] < 0.0;
+        let seldom = |count: &usize| {
+            10 * self.rows.iter().filter(|row| is_below(row, *count)).count() <= self.rows.len()
+        };
+        let counts: Vec<usize> = self.counts.iter().copied().filter(seldom).collect();
+        let rows = self.rows.iter().enumerate();
+        rows.filter_map(|(at, row)| Some((at, *counts.iter().find(|count| is_below(row, **count))?)))
+            .collect()
     }
 
     /// The table without some rows.
@@ -132,6 +194,11 @@ impl Table {
         }
         groups
     }
+}
+
+/// Whether a column's name, in lower case, says that it is the state of something, which no time adds to.
+fn is_of_a_state(name: &str) -> bool {
+    ["%", "temp", "volt", "limit", "threads", "share", "fraction"].iter().any(|word| name.contains(word))
 }
 
 #[cfg(test)]

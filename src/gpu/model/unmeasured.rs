@@ -1,7 +1,10 @@
 //! Rows of counters whose power is to be predicted: measured or not.
 
-use super::columns::{Sheet, power, power_column};
+use super::blend::Blend;
+use super::columns::{BELOW_ZERO, Sheet, positive_time, power, power_column, run_time};
 use super::table::{Roles, TableError};
+use crate::tables::unit::{self, Quantity, Unit};
+use crate::tables::{self, Heading};
 
 /// Rows with the columns that a model needs.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,32 +24,43 @@ impl CounterRows {
     ///
     /// # Errors
     /// [`TableError`] if a column is missing, the power among them where `roles` name it, or if no row has all numbers.
-    pub fn read(text: &str, roles: &Roles, columns: &[String]) -> Result<Self, TableError> {
+    pub fn read(text: &str, roles: &Roles, wanted: Wanted) -> Result<Self, TableError> {
+        let Wanted { columns, time, counts } = wanted;
         let sheet = Sheet::read(text)?;
         let table = &sheet.table;
-        let places: Vec<usize> = columns
-            .iter()
-            .map(|name| {
-                // Names in models of earlier versions have their decoration.
-                let bare = name.trim_start_matches('#').trim_matches('\'');
-                let is_called = |heading: &str| heading == name || heading == bare;
-                let exact = table.headings().iter().position(|heading| is_called(heading.text()));
-                exact.map_or_else(|| table.find(name), Ok)
-            })
-            .collect::<Result<_, _>>()?;
+        let mut notes = table.notes();
+        let find = |(at, name): (usize, &String)| -> Result<(usize, f64), TableError> {
+            let (column, factor) = match &roles.time {
+                Some(text) if time == Some(at) => run_time(table, text)?,
+                _ => (find(table, name)?, 1.0),
+            };
+            let (unit, note) = conversion(&table.headings()[column], name)?;
+            notes.extend(note);
+            Ok((column, factor * unit))
+        };
+        let places: Vec<(usize, f64)> = columns.iter().enumerate().map(find).collect::<Result<_, _>>()?;
         let target = match power_column(table, roles) {
             // A counter of the model is not what is predicted.
-            Ok(target) => Some(target).filter(|(column, _)| !places.contains(column)),
+            Ok(target) => Some(target).filter(|(column, _)| !places.iter().any(|(place, _)| place == column)),
             Err(error) if roles.target.is_some() => return Err(error),
             // Nothing was said of it, and there may be none.
             Err(_) => None,
         };
         let group = table.find_each(&roles.group)?;
-        let mut found = Self { notes: table.notes(), ..Self::default() };
+        let mut found = Self { notes, ..Self::default() };
         let mut left_out = Vec::new();
         for (index, row) in table.matching(&roles.only)?.into_iter().enumerate() {
-            match places.iter().map(|column| table.try_number(row, *column)).collect::<Result<Vec<f64>, _>>()
-            {
+            let number = |(at, (column, factor)): (usize, &(usize, f64))| {
+                let number = match time == Some(at) {
+                    true => positive_time(table, row, *column)?,
+                    false => table.try_count(row, *column)?,
+                };
+                match number < 0.0 && counts.contains(&at) {
+                    true => Err(table.error(row, *column, BELOW_ZERO)),
+                    false => Ok(number * factor),
+                }
+            };
+            match places.iter().enumerate().map(number).collect::<Result<Vec<f64>, _>>() {
                 Ok(numbers) => {
                     found
                         .groups
@@ -71,6 +85,73 @@ impl CounterRows {
     }
 }
 
+/// What a model needs of a row.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Its columns, in order.
+    pub columns: &'a [String],
+    /// Which of them is the run time, above 0.
+    pub time: Option<usize>,
+    /// Which are counts, not below 0.
+    pub counts: &'a [usize],
+}
+
+impl<'a> Wanted<'a> {
+    /// What this model needs.
+    pub fn by(model: &'a Blend) -> Self {
+        Self { columns: model.columns(), time: model.time(), counts: model.counts() }
+    }
+}
+
+/// The column of a model in a table.
+fn find(table: &tables::Table, name: &str) -> Result<usize, TableError> {
+    // Names in models of earlier versions have their decoration.
+    let bare = name.trim_start_matches('#').trim_matches('\'');
+    let is_called = |heading: &str| heading == name || heading == bare;
+    let exact = table.headings().iter().position(|heading| is_called(heading.text()));
+    exact.map_or_else(|| Ok(table.find(name).or_else(|error| by_name(table, name).ok_or(error))?), Ok)
+}
+
+/// The only column whose name is that of the model's but for the unit: `time_ms` of a model with `time_s`.
+fn by_name(table: &tables::Table, name: &str) -> Option<usize> {
+    let wanted = Heading::read(name);
+    let mut of_name = (0..table.headings().len()).filter(|at| table.headings()[*at].is_called(wanted.name()));
+    let first = of_name.next()?;
+    of_name.next().is_none().then_some(first)
+}
+
+/// By what values below a heading are to be multiplied where a model has learnt from those below another, by the units in
+/// both; and what a reader should know of it. Times of which nothing is said are in seconds.
+fn conversion(found: &Heading, name: &str) -> Result<(f64, Option<String>), TableError> {
+    let wanted = Heading::read(name);
+    let unit_of = |heading: &Heading| [heading.unit(), heading.name()].into_iter().find_map(unit::known);
+    let (of_found, of_wanted) = (unit_of(found), unit_of(&wanted));
+    let second = Unit { quantity: Quantity::Time, factor: 1.0 };
+    let is_time = |unit: &Option<Unit>| unit.is_some_and(|unit| unit.quantity == Quantity::Time);
+    let (from, to) = match (of_found, of_wanted) {
+        (Some(from), Some(to)) => (from, to),
+        (None, to) if is_time(&to) => (second, to.unwrap_or(second)),
+        (from, None) if is_time(&from) => (from.unwrap_or(second), second),
+        _ => return Ok((1.0, None)),
+    };
+    if from.quantity != to.quantity {
+        return Err(TableError::OtherQuantity { found: found.text().to_owned(), wanted: name.to_owned() });
+    }
+    let factor = from.factor / to.factor;
+    let told = |unit: Option<Unit>| {
+        if unit.is_some() { "" } else { ", which tells no unit and is taken for seconds" }
+    };
+    let note = (factor != 1.0).then(|| {
+        format!(
+            "`{}`{} is converted to the unit of `{name}` of the model{}: times {factor}",
+            found.text(),
+            told(of_found),
+            told(of_wanted)
+        )
+    });
+    Ok((factor, note))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,7 +159,8 @@ mod tests {
     const COLUMNS: [&str; 2] = ["reads", "clock"];
 
     fn read(text: &str, roles: &Roles) -> Result<CounterRows, TableError> {
-        CounterRows::read(text, roles, &COLUMNS.map(String::from))
+        let columns = COLUMNS.map(String::from);
+        CounterRows::read(text, roles, Wanted { columns: &columns, time: None, counts: &[] })
     }
 
     #[test]

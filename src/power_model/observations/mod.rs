@@ -3,6 +3,7 @@
 
 mod numeric;
 pub mod observed;
+mod order;
 pub mod perf_stat;
 pub mod rates;
 mod rows;
@@ -10,7 +11,7 @@ pub mod table;
 
 use thiserror::Error;
 
-use crate::tables::TableError;
+use crate::tables::{CellError, TableError};
 
 /// Why observations could not be read.
 #[derive(Debug, Clone, Error, PartialEq)]
@@ -32,6 +33,27 @@ pub enum ObservationError {
         event: String,
         /// Events there are.
         have: Vec<String>,
+    },
+    /// A cell of the column of times is none.
+    #[error(
+        "{file}, {cell}; --timestamp takes numbers, dates (2024-01-31 17:29:56 or 31.01.2024) or clocks (17:29:56), all of \
+         one kind"
+    )]
+    NoTime {
+        /// The file.
+        file: String,
+        /// The cell.
+        cell: CellError,
+    },
+    /// What is to be explained is among what explains it.
+    #[error(
+        "{file}: `{column}` is the power that is to be explained, and no event too: leave it out of --columns"
+    )]
+    PowerIsEvent {
+        /// The file.
+        file: String,
+        /// The column.
+        column: String,
     },
     /// Nothing is left after leaving out what cannot be used.
     #[error("{file}: no usable row: {reason}")]

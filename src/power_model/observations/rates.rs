@@ -64,7 +64,7 @@ pub fn rates(tables: &[Table], events: &[String], columns: &TableColumns) -> Res
                     .ok_or_else(|| table.table.error(row, column, "not above 0")),
             };
             let rate = |seconds: f64| -> Result<Vec<f64>, CellError> {
-                places.iter().map(|&place| Ok(table.table.try_number(row, place)? / seconds)).collect()
+                places.iter().map(|&place| Ok(table.table.try_count(row, place)? / seconds)).collect()
             };
             match seconds.and_then(rate) {
                 Ok(rates) => {

@@ -1,6 +1,7 @@
 //! The rows of a table as observations.
 
 use super::ObservationError;
+use super::order::in_order;
 use super::table::{Table, TableColumns};
 use crate::power_model::dataset::{Dataset, Observation};
 use crate::tables::unit::Quantity;
@@ -68,10 +69,15 @@ impl Found {
         };
         let duration = columns.duration.as_deref();
         let duration = duration.map(|text| with_unit(text, Quantity::Time, "s, ms, us, ns, min or h"));
+        let events: Vec<usize> = events.iter().map(|event| table.find(event)).collect::<Result<_, _>>()?;
+        if events.contains(&power.0) {
+            let column = table.table.headings()[power.0].text().to_owned();
+            return Err(ObservationError::PowerIsEvent { file: table.name.clone(), column });
+        }
         Ok(Self {
             power,
             is_energy: columns.power_is_energy,
-            events: events.iter().map(|event| table.find(event)).collect::<Result<_, _>>()?,
+            events,
             workload: table.find_each(&columns.workload)?,
             duration: duration.transpose()?,
             time: find(&columns.time)?,
@@ -104,7 +110,7 @@ impl Found {
     fn add(&self, table: &Table, row: usize, data: &mut Dataset) -> Result<(), CellError> {
         let values = &table.table;
         let (seconds, watts) = self.measured(values, row)?;
-        let rate = |event: &usize| Ok(values.try_number(row, *event)? / seconds);
+        let rate = |event: &usize| Ok(values.try_count(row, *event)? / seconds);
         let rates: Vec<f64> = self.events.iter().map(rate).collect::<Result<_, CellError>>()?;
         let frequency = self.frequency.map(|column| values.try_number(row, column)).transpose()?;
         let label: Vec<&str> = self.workload.iter().map(|column| values.cell(row, *column)).collect();
@@ -136,8 +142,8 @@ pub(super) fn add_rows(
         Err(problem) => return Err(table.refuse(problem)),
     };
     if let Some(time) = found.time {
-        let key = |row: &usize| table.table.number(*row, time).unwrap_or(f64::NAN);
-        rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
+        rows = in_order(&table.table, &rows, time, |error| left_out.add(table, error))
+            .map_err(|cell| ObservationError::NoTime { file: table.name.clone(), cell })?;
     }
     for row in rows {
         if let Err(error) = found.add(table, row, data) {

@@ -38,7 +38,10 @@ pub struct RunsTable {
 /// row that can be used, or rows that differ by something that is no setting. Each says which columns
 /// there are and which option names the right one.
 pub fn read_runs(text: &str, options: &TableOptions) -> Result<RunsTable, TuneError> {
-    let table = Sheet::read(text)?;
+    let mut table = Sheet::read(text)?;
+    let of_space = options.space.iter().map(|variable| variable.name.as_str());
+    table.take_for_settings(options.variables.iter().map(String::as_str).chain(of_space));
+    let table = table;
     let rows = table.table.matching(&options.conditions)?;
     let mut notes = table.table.notes();
     let rows = without_copies(&table, rows, &mut notes);

@@ -24,6 +24,17 @@ impl Sheet {
         Ok(Self { table, meant })
     }
 
+    /// Columns that the user calls settings are no times or joules, whatever their names say.
+    pub(super) fn take_for_settings<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        for column in names.filter_map(|name| self.table.find(name).ok()) {
+            if let Some(meant) = self.meant.get_mut(column)
+                && !matches!(meant.meaning, Meaning::Setting(_))
+            {
+                *meant = Meant { meaning: Meaning::Unknown, exact: true };
+            }
+        }
+    }
+
     /// The columns: number, name and what the name says.
     pub(super) fn columns(&self) -> impl Iterator<Item = (usize, &Heading, Meant)> {
         let headings = self.table.headings().iter().zip(&self.meant).enumerate();

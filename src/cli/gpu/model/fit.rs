@@ -17,7 +17,7 @@ use eprof::gpu::model::validate::Validation;
 
 use super::super::super::letters;
 use super::inputs::{Methods, TableArgs, TableRead, left_out};
-use super::text::{LEVEL, describe, describe_all, print_coverage, print_table};
+use super::text::{LEVEL, describe, describe_all, percent, print_coverage, print_table};
 use crate::cli::Outcome;
 use crate::cli::fixed::Fixed;
 use crate::cli::new_file::keep_inputs_from;
@@ -114,7 +114,6 @@ impl Fitted {
 
     /// One recipe may have one error in the list and another below it.
     fn print_why_errors_differ(&self, out: &mut impl Write) -> io::Result<()> {
-        let percent = |error: f64| format!("{:.2}", 100.0 * error);
         match &self.validation {
             Some(found) if percent(found.mean_error) != percent(self.ranking.error) => writeln!(
                 out,
@@ -130,21 +129,16 @@ impl Fitted {
         let ranking = &self.ranking;
         writeln!(out, "\nerror on left-out rows   best recipes")?;
         for choice in ranking.choices.iter().take(5) {
-            writeln!(out, "{:>22.2} %   {}", choice.error * 100.0, describe(&choice.recipe))?;
+            writeln!(out, "{:>22} %   {}", percent(choice.error), describe(&choice.recipe))?;
         }
         if let [first, _, ..] = ranking.chosen.as_slice() {
             let others = ranking.chosen.len() - 1;
             let and = if others == 1 { "another".to_owned() } else { format!("{others} others") };
-            writeln!(
-                out,
-                "{:>22.2} %   the average of {} and {and}",
-                ranking.error * 100.0,
-                describe(first)
-            )?;
+            writeln!(out, "{:>22} %   the average of {} and {and}", percent(ranking.error), describe(first))?;
         }
         let null = ranking.choices.iter().find(|choice| choice.recipe.form.columns == Columns::NoCounters);
         if let Some(null) = null {
-            writeln!(out, "{:>22.2} %   {}", null.error * 100.0, describe(&null.recipe))?;
+            writeln!(out, "{:>22} %   {}", percent(null.error), describe(&null.recipe))?;
         }
         writeln!(out, "chosen: {}", describe_all(&ranking.chosen))
     }
@@ -172,8 +166,8 @@ fn print_nested(
     };
     writeln!(
         out,
-        "\nmean error {:.2} % of groups left out in turn, recipes chosen and fitted without them",
-        100.0 * validation.mean_error
+        "\nmean error {} % of groups left out in turn, recipes chosen and fitted without them",
+        percent(validation.mean_error)
     )?;
     match validation.coverage(table, LEVEL) {
         Some(coverage) => print_coverage(coverage, out),

@@ -23,8 +23,10 @@ pub(super) struct TableArgs {
     pub table: PathBuf,
     #[command(flatten)]
     pub columns: ColumnArgs,
-    /// Column of the run time or the elapsed cycles, by which counts are divided; found by its name if
-    /// only one has `time`, `elapsed` or `duration` in it.
+    /// Column of the run time or the elapsed cycles, or NAME:UNIT, by which counts are divided; found by its
+    /// name if only one has `time`, `elapsed` or `duration` in it. Where it is given, all columns are counts
+    /// but clocks, what by its name is a rate, share, size or state, and values up to 100 that do not grow
+    /// with it; where it is found, those that reach 1000.
     #[arg(long, value_name = "COLUMN", alias = "time")]
     pub duration: Option<String>,
 }

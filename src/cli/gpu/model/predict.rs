@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use eprof::gpu::model::blend::Blend;
-use eprof::gpu::model::unmeasured::CounterRows;
+use eprof::gpu::model::unmeasured::{CounterRows, Wanted};
 use serde_json::json;
 
 use super::super::super::letters;
@@ -53,7 +53,7 @@ struct Predicted<'a> {
 pub(super) fn run(args: &PredictArgs) -> Outcome {
     let model = load(&args.model)?;
     let path = &args.table.table;
-    let rows = CounterRows::read(&table_file::read(path)?, &args.table.roles(), model.columns())
+    let rows = CounterRows::read(&table_file::read(path)?, &args.table.roles(), Wanted::by(&model))
         .with_context(|| format!("{} has not what {} needs", path.display(), args.model.display()))?;
     let predicted: Vec<Predicted> = rows
         .rows

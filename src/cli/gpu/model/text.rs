@@ -12,6 +12,12 @@ use crate::cli::fixed::Fixed;
 /// The level of the intervals that are spoken of.
 pub(super) const LEVEL: f64 = 0.95;
 
+/// A share in percent, without the sign: what is left of a fit that is exact is no figure.
+pub(super) fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    if percent < 0.005 { format!("{percent:.2}") } else { Fixed(percent, 2).to_string() }
+}
+
 /// How wide intervals are, and how many rows they hold.
 pub(super) fn print_coverage(coverage: Coverage, out: &mut impl Write) -> io::Result<()> {
     writeln!(

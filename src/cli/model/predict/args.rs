@@ -39,7 +39,7 @@ pub struct PredictArgs {
     pub domain: DomainKind,
 
     /// With --model: packages whose events the rates are sums of; each has the model's static power.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "model")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), requires = "model")]
     pub packages: u32,
 
     /// With --model: columns of events that their names do not tell: clk=COL,inst=COL,resource=COL,l2=COL,llc-miss=COL.
