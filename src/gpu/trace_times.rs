@@ -58,7 +58,7 @@ pub(super) fn parse_time(cell: &str, format: TimeFormat) -> Option<Timestamp> {
 /// Whether a cell is a time of day without a date.
 pub(super) fn is_clock(cell: &str) -> bool {
     let cell = cell.trim();
-    !cell.contains([' ', 'T']) && cell.contains(':') && clock_as_nanos(cell).is_some()
+    !cell.contains([' ', 'T']) && cell.contains(':') && date_or_clock(cell).is_some()
 }
 
 /// Today is 1.8e9 s, 1.8e12 ms, 1.8e15 us, 1.8e18 ns after 1970; less is seconds since any zero.
