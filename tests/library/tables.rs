@@ -236,7 +236,7 @@ fn units_are_taken_into_account_by_all_readers() {
 /// Errors of reading say where.
 #[test]
 fn errors_name_line_column_and_what_was_expected() {
-    let text = "time,threads,reads,power\n0,1,5,12\n1,2,5,low\n2,4,x,13\n";
+    let text = "time,threads,reads,power\n1,1,5,12\n2,2,5,low\n3,4,x,13\n";
     let columns =
         TableColumns { power: "power".into(), events: Some(vec!["reads".into()]), ..TableColumns::default() };
     let table = rates::Table::parse("runs.csv", "w", text).expect("a table");
