@@ -55,24 +55,22 @@ pub enum TableError {
 
 /// A few values, and how many more there are.
 fn values(found: &[String]) -> String {
-    const MOST_SHOWN: usize = 8;
-    let shown: Vec<&str> = found.iter().take(MOST_SHOWN).map(String::as_str).collect();
-    let more = match found.len().saturating_sub(MOST_SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}{more}", shown.join(", "))
+    some(found, 8)
 }
 
 /// `the columns are: a, b`, cut short where there are very many.
 pub(super) fn columns(names: &[String]) -> String {
-    const MOST_SHOWN: usize = 60;
-    let shown: Vec<&str> = names.iter().take(MOST_SHOWN).map(String::as_str).collect();
-    let more = match names.len().saturating_sub(MOST_SHOWN) {
+    format!("the columns are: {}", some(names, 60))
+}
+
+/// At most so many of them, and how many more there are.
+fn some(all: &[String], most: usize) -> String {
+    let shown: Vec<&str> = all.iter().take(most).map(String::as_str).collect();
+    let more = match all.len().saturating_sub(most) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("the columns are: {}{more}", shown.join(", "))
+    format!("{}{more}", shown.join(", "))
 }
 
 #[cfg(test)]
