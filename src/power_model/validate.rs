@@ -195,7 +195,7 @@ mod tests {
         for (protocol, count, error) in [
             (Protocol::LeaveOneWorkloadOut, 1, ModelError::TooFewWorkloads { have: 1, need: 2 }),
             (Protocol::Blocks(3), 5, ModelError::TooManySpans { rows: 5, spans: 3 }),
-            (Protocol::Forward(0.25), 5, ModelError::NothingLeft { rows: 5, percent: 25.0 }),
+            (Protocol::Forward(0.39), 5, ModelError::NothingLeft { rows: 5, percent: 100.0 * 0.39 }),
             (Protocol::Forward(1.0), 5, ModelError::NothingLeft { rows: 5, percent: 100.0 }),
             (Protocol::Forward(-1.0), 5, ModelError::NothingLeft { rows: 5, percent: -100.0 }),
         ] {

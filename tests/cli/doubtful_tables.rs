@@ -1,29 +1,8 @@
 //! Tables and traces with something in them that is not as it should be: it is told, and what repairs it.
 
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use eprof_testbed::outputs::{refused, said};
 
-/// Runs eprof in a folder that has the files.
-fn eprof(folder: &Path, arguments: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_eprof"))
-        .args(arguments.split_whitespace())
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .expect("eprof runs")
-}
-
-#[track_caller]
-fn said(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
-#[track_caller]
-fn refused(output: &Output) -> String {
-    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use crate::table_verbs::eprof;
 
 /// A folder with these files.
 fn folder(files: &[(&str, String)]) -> tempfile::TempDir {

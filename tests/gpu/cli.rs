@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use eprof_testbed::fakes::{fake_gpu, virtual_time};
 use eprof_testbed::gpu::recording::{Gpu, write};
 use eprof_testbed::gpu::sensor::{Follows, Sensor, as_nvidia_smi, energy};
+use eprof_testbed::outputs::{refused, said};
 use serde_json::Value;
 
 /// Watts from a time on: a load of 1.5 s and one of half a second.
@@ -27,18 +28,6 @@ fn volta(seed: u64) -> Sensor {
 
 fn gpu(arguments: &[&str], file: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_eprof")).arg("gpu").args(arguments).arg(file).output().expect("runs")
-}
-
-#[track_caller]
-fn said(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
-#[track_caller]
-fn refused(output: &Output) -> String {
-    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// Both bursts with their energies within 2 %.

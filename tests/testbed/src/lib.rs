@@ -30,6 +30,7 @@ pub mod fakes;
 pub mod figures;
 pub mod gpu;
 pub mod harness;
+pub mod outputs;
 pub mod programs;
 mod published;
 pub mod receiver;
