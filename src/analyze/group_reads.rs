@@ -42,10 +42,7 @@ mod tests {
             let totals = |&(name, ..): &(&str, u64, u64)| EventTotals {
                 name: name.to_owned(),
                 samples: u64::from(name == "cycles"),
-                count: 0,
-                lost: 0,
-                of_others: 0,
-                throttled: 0,
+                ..EventTotals::default()
             };
             let totals: Vec<EventTotals> = members.iter().map(totals).collect();
             warning(&events, &totals)

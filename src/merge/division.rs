@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     fn event(name: &str) -> EventTotals {
-        EventTotals { name: name.to_owned(), samples: 1, count: 1, lost: 0, of_others: 0, throttled: 0 }
+        EventTotals { name: name.to_owned(), samples: 1, count: 1, ..EventTotals::default() }
     }
 
     fn division(model: &str, bucket: f64) -> Division {

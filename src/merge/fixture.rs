@@ -144,9 +144,7 @@ impl World {
                 name: "cycles".to_owned(),
                 samples: cells.iter().map(|cell| cell.samples).sum(),
                 count: cells.iter().map(|cell| cell.count).sum(),
-                lost: 0,
-                of_others: 0,
-                throttled: 0,
+                ..EventTotals::default()
             }],
             modules: vec![module],
             addresses,

@@ -93,14 +93,7 @@ fn add_events(all: &mut Vec<EventTotals>, more: &[EventTotals]) -> Vec<u32> {
     let add = |event: &EventTotals| {
         let known = all.iter().position(|known| known.name == event.name);
         let at = known.unwrap_or_else(|| {
-            all.push(EventTotals {
-                samples: 0,
-                count: 0,
-                lost: 0,
-                of_others: 0,
-                throttled: 0,
-                ..event.clone()
-            });
+            all.push(EventTotals { name: event.name.clone(), ..EventTotals::default() });
             all.len() - 1
         });
         let sum = &mut all[at];

@@ -327,7 +327,7 @@ pub struct DomainEnergy {
 }
 
 /// Totals of one sampled event.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct EventTotals {
     /// Its name.
     pub name: String,

@@ -13,14 +13,7 @@ fn the_variance_of_a_row_by_hand() {
     };
     let joules = |joules: f64| Joules::from_joules(joules);
     let balance = Balance { measured: joules(100.0), attributed: joules(100.0), ..Balance::default() };
-    let event = |name: &str| EventTotals {
-        name: name.to_owned(),
-        samples: 0,
-        count: 0,
-        lost: 0,
-        of_others: 0,
-        throttled: 0,
-    };
+    let event = |name: &str| EventTotals { name: name.to_owned(), ..EventTotals::default() };
     let cell = |event: u32, samples: u64, seconds: f64| Cell {
         stack: StackId(0),
         thread: ThreadIndex(0),
@@ -133,9 +126,7 @@ fn bar_of_all(refresh: Nanoseconds) -> f64 {
             name: "cycles".to_owned(),
             samples,
             count: samples,
-            lost: 0,
-            of_others: 0,
-            throttled: 0,
+            ..EventTotals::default()
         }],
         cells: vec![Cell {
             stack: StackId(0),
@@ -291,9 +282,7 @@ mod laws {
                 name: "cycles".to_owned(),
                 samples: counts.iter().sum(),
                 count: counts.iter().sum(),
-                lost: 0,
-                of_others: 0,
-                throttled: 0,
+                ..EventTotals::default()
             }],
             cells,
             cell_joules,

@@ -159,14 +159,7 @@ mod tests {
         use crate::profile::{Balance, BucketReason, Division, DomainEnergy, EventTotals};
         use crate::units::{Joules, Nanoseconds};
 
-        let event = |name: &str| EventTotals {
-            name: name.to_owned(),
-            samples: 0,
-            count: 0,
-            lost: 0,
-            of_others: 0,
-            throttled: 0,
-        };
+        let event = |name: &str| EventTotals { name: name.to_owned(), ..EventTotals::default() };
         let profile = Profile {
             duration: Nanoseconds::from_millis(10_000),
             events: vec![event("cycles"), event("misses")],

@@ -224,10 +224,7 @@ mod tests {
         let event = |(name, samples): (&str, u64)| EventTotals {
             name: name.to_owned(),
             samples,
-            count: 0,
-            lost: 0,
-            of_others: 0,
-            throttled: 0,
+            ..EventTotals::default()
         };
         let domain = |name: &str| DomainEnergy {
             info: DomainInfo::new(name, DomainKind::Package, "test", Method::Measured),

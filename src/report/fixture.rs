@@ -133,8 +133,7 @@ impl Fixture {
     }
 
     pub fn event(&mut self, name: &str, lost: u64) {
-        let (name, throttled) = (name.to_owned(), 0);
-        self.profile.events.push(EventTotals { name, samples: 0, count: 0, lost, of_others: 0, throttled });
+        self.profile.events.push(EventTotals { name: name.to_owned(), lost, ..EventTotals::default() });
     }
 
     pub fn thread(&mut self, pid: u32, tid: u32, name: &str, process_name: &str) {

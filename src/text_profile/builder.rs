@@ -242,14 +242,7 @@ impl Builder {
         let number = self.profile.events.len() as u32;
         let name = name.to_owned();
         self.events.insert(name.clone(), number);
-        self.profile.events.push(EventTotals {
-            name,
-            samples: 0,
-            count: 0,
-            lost: 0,
-            of_others: 0,
-            throttled: 0,
-        });
+        self.profile.events.push(EventTotals { name, ..EventTotals::default() });
         number
     }
 

@@ -147,14 +147,7 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
         duration: Nanoseconds::from_secs_f64(SECONDS),
         domains: vec![DomainEnergy { info: package(), balance }],
         events: ["cycles", "instructions"]
-            .map(|name| EventTotals {
-                name: name.to_owned(),
-                samples: 1,
-                count: 1,
-                lost: 0,
-                of_others: 0,
-                throttled: 0,
-            })
+            .map(|name| EventTotals { name: name.to_owned(), samples: 1, count: 1, ..EventTotals::default() })
             .to_vec(),
         stacks,
         threads: (0..3)

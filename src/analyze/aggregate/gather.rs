@@ -159,14 +159,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let totals = roles
             .sampled()
             .iter()
-            .map(|event| EventTotals {
-                name: event.name.clone(),
-                samples: 0,
-                count: 0,
-                lost: 0,
-                of_others: 0,
-                throttled: 0,
-            })
+            .map(|event| EventTotals { name: event.name.clone(), ..EventTotals::default() })
             .chain(launches.event())
             .collect();
         Self {

@@ -109,8 +109,7 @@ mod tests {
             samples,
             count: samples * 1_000_000,
             lost,
-            of_others: 0,
-            throttled: 0,
+            ..EventTotals::default()
         }
     }
 

@@ -83,7 +83,7 @@ impl Launches {
     /// The totals of the event that stands for launches, if there are any to come.
     pub fn event(&self) -> Option<EventTotals> {
         let name = GPU_LAUNCH_EVENT.to_owned();
-        self.probed.then_some(EventTotals { name, samples: 0, count: 0, lost: 0, of_others: 0, throttled: 0 })
+        self.probed.then_some(EventTotals { name, ..EventTotals::default() })
     }
 
     /// A meter's reading.
