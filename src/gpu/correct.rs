@@ -10,6 +10,7 @@ use super::refresh::{self, Refresh, RefreshPeriod};
 use super::sensor::{SensorKind, SensorModel};
 use super::trace::PowerTrace;
 use super::unseen::Unseen;
+use super::wrong_readings::{self, WrongReadings};
 use crate::numerics::robust::jitter;
 use crate::units::{Nanoseconds, Timestamp, Watts};
 
@@ -53,6 +54,8 @@ pub struct Corrected {
     pub unseen: Unseen,
     /// Why the readings cannot be those of the capacitor that they are taken for.
     pub unexplained: Option<Unexplained>,
+    /// Readings that this sensor cannot have shown.
+    pub wrong: Option<WrongReadings>,
 }
 
 impl Corrected {
@@ -81,6 +84,7 @@ impl Corrected {
 /// `P = s + C ds/dt` solved exactly for power that is constant between refreshes, and it conserves
 /// energy whatever the spacing. `boxcar`: a reading stands for the middle of its window. No
 /// deconvolution: inverting a moving average feeds its own error back for ever. `counter`: nothing.
+/// Readings that a capacitor cannot have shown are left out before ([`wrong_readings`]).
 /// Last, steps are put back to where they were, at the time that keeps their energy ([`edges`]): of a capacitor by the
 /// stretches of steady power that its exponential course shows, of a window where a transition takes no longer than it
 /// smears one.
@@ -88,7 +92,15 @@ impl Corrected {
 /// # Errors
 /// [`CorrectError`] when the trace is too short or too coarse for its sensor.
 pub fn correct(trace: &PowerTrace, model: &SensorModel) -> Result<Corrected, CorrectError> {
-    let refresh = refresh_of(trace, model)?;
+    let mut refresh = refresh_of(trace, model)?;
+    let (kept, wrong) = match model.kind {
+        SensorKind::Rc { time_constant } => wrong_readings::left_out(trace, &refresh, time_constant),
+        _ => (None, None),
+    };
+    let trace = kept.as_ref().unwrap_or(trace);
+    if kept.is_some() {
+        refresh = refresh_of(trace, model)?;
+    }
     let refreshes = refresh::refreshes(trace, &refresh);
     let period = refresh.period;
     // What a window tells of the time before the first poll is not the trace's, and its stamps may begin at 0.
@@ -143,6 +155,7 @@ pub fn correct(trace: &PowerTrace, model: &SensorModel) -> Result<Corrected, Cor
         doubt,
         unseen,
         unexplained,
+        wrong,
     })
 }
 

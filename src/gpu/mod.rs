@@ -34,3 +34,4 @@ mod trace_order;
 mod trace_table;
 mod trace_times;
 pub mod unseen;
+pub mod wrong_readings;

@@ -154,8 +154,9 @@ fn describe(corrected: &Corrected) -> String {
         doubt,
         unseen: _,
         unexplained,
+        wrong,
     } = corrected;
-    assert_eq!(*unexplained, None);
+    assert_eq!((unexplained, wrong), (&None, &None));
     let mut text = format!(
         "  {} {} {} {} {observed}; {} segments, {} levels\n",
         level_noise.as_watts(),

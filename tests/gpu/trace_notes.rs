@@ -77,6 +77,33 @@ fn a_log_that_rests_elsewhere_counts_from_its_own_level() {
     }
 }
 
+/// One poll of 1600 that failed takes every burst with it, as undoing the lag makes it 13 times as large.
+#[test]
+fn a_reading_that_the_lag_cannot_show_is_left_out_and_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (csv, model) = calibrated(folder.path());
+    let arguments = ["correct", "--format", "json", "--sensor", text(&model)];
+    let above = |csv: &Path| -> (f64, String) {
+        let report: Value =
+            serde_json::from_str(&eprof(&arguments, csv).expect("corrected")).expect("JSON");
+        (report["total"]["above_idle_j"].as_f64().expect("joules"), report["notes"].to_string())
+    };
+    let (right, notes) = above(&csv);
+    assert!(!notes.contains("left out"), "{notes}");
+    let log = std::fs::read_to_string(&csv).expect("a log");
+    for (row, watts) in [(700, "0.00"), (700, "900.00"), (1300, "5.00")] {
+        let mut lines: Vec<String> = log.lines().map(str::to_owned).collect();
+        let (time, _) = lines[row].rsplit_once(", ").expect("a time and watts");
+        lines[row] = format!("{time}, {watts} W");
+        let wrong = folder.path().join("wrong.csv");
+        std::fs::write(&wrong, lines.join("\n")).expect("written");
+        let (found, notes) = above(&wrong);
+        let told = format!("left out: one reading ({:.1} W, ", watts.parse::<f64>().expect("watts"));
+        assert!(notes.contains(&told), "{watts} W: {notes}");
+        assert!((found / right - 1.0).abs() < 0.005, "{watts} W: {found} for {right} J");
+    }
+}
+
 /// What a card falls to when its program has ended is no active idle: that of the file counts, and the note says so.
 #[test]
 fn a_log_without_rests_between_loads_counts_from_the_files_level() {

@@ -11,6 +11,9 @@ use eprof::gpu::curve::PowerCurve;
 use eprof::gpu::known_steps::{KnownSteps, Shown};
 use eprof::gpu::phases::{self, IdleLevel, Phase};
 use eprof::gpu::sensor::{SensorKind, SensorModel, UNMEASURED_GAIN};
+use eprof::gpu::trace::PowerReading;
+use eprof::gpu::wrong_readings::WrongReadings;
+use eprof::numerics::quantiles;
 use eprof::units::{Joules, Nanoseconds, Timestamp, Watts};
 use serde::Serialize;
 
@@ -200,6 +203,7 @@ impl Report {
         };
         let curve = known.as_ref().map_or(curve, |known| known.curve.clone());
         notes.extend(switch_notes::of(&curve, &inputs.switches));
+        notes.extend(corrected.wrong.iter().flat_map(|wrong| wrong_notes(wrong, inputs)));
         notes.extend(corrected.unexplained.map(|unexplained| format!("{unexplained}. {ANOTHER_SENSOR}")));
         let doubt = Doubt { corrected, curve: &curve, idle, gain_error: model.gain_error, knowing };
         let raw = inputs.trace.as_polled();
@@ -338,6 +342,34 @@ impl Burst {
         }
         writeln!(out)
     }
+}
+
+/// Readings that the sensor cannot have shown.
+fn wrong_notes(wrong: &WrongReadings, inputs: &Inputs) -> Vec<String> {
+    let out = named(&wrong.left_out, inputs).map(|what| {
+        format!(
+            "left out: {what}: a sensor with this lag cannot show that between its other readings, whatever the GPU draws"
+        )
+    });
+    let kept = named(&wrong.kept, inputs).map(|what| {
+        format!(
+            "{what} cannot be of a sensor with this lag, whatever the GPU drew, nor can what lies around them. {ANOTHER_SENSOR}"
+        )
+    });
+    out.into_iter().chain(kept).collect()
+}
+
+/// How many readings, what they showed, and where the first is; `None` of none.
+fn named(readings: &[PowerReading], inputs: &Inputs) -> Option<String> {
+    let start = inputs.trace.span()?.0;
+    let at = readings.first()?.time.since(start).as_secs_f64();
+    let (low, high) = quantiles::range(readings.iter().map(|reading| reading.power.as_watts()));
+    Some(match readings.len() {
+        1 => format!("one reading ({low:.1} W, {at:.3} s after the first)"),
+        count => {
+            format!("{count} readings ({low:.1} to {high:.1} W, the first of them {at:.3} s after the trace's first)")
+        }
+    })
 }
 
 /// How bursts between known switches were told apart, or were not.
