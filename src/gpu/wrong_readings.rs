@@ -118,8 +118,8 @@ impl<'t> Charge<'t> {
     fn kept(&self, from: Shown, to: Shown) -> f64 {
         let seconds =
             |from: usize, to: usize| self.readings[to].time.since(self.readings[from].time).as_secs_f64();
-        let since =
-            seconds(from.first.saturating_sub(1), to.first).min(seconds(from.end - 1, to.first) + self.period);
+        let since = seconds(from.first.saturating_sub(1), to.first)
+            .min(seconds(from.end - 1, to.first) + self.period);
         (-since / self.constant).exp()
     }
 

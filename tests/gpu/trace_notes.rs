@@ -84,8 +84,7 @@ fn a_reading_that_the_lag_cannot_show_is_left_out_and_told() {
     let (csv, model) = calibrated(folder.path());
     let arguments = ["correct", "--format", "json", "--sensor", text(&model)];
     let above = |csv: &Path| -> (f64, String) {
-        let report: Value =
-            serde_json::from_str(&eprof(&arguments, csv).expect("corrected")).expect("JSON");
+        let report: Value = serde_json::from_str(&eprof(&arguments, csv).expect("corrected")).expect("JSON");
         (report["total"]["above_idle_j"].as_f64().expect("joules"), report["notes"].to_string())
     };
     let (right, notes) = above(&csv);

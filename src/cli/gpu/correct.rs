@@ -367,7 +367,9 @@ fn named(readings: &[PowerReading], inputs: &Inputs) -> Option<String> {
     Some(match readings.len() {
         1 => format!("one reading ({low:.1} W, {at:.3} s after the first)"),
         count => {
-            format!("{count} readings ({low:.1} to {high:.1} W, the first of them {at:.3} s after the trace's first)")
+            format!(
+                "{count} readings ({low:.1} to {high:.1} W, the first of them {at:.3} s after the trace's first)"
+            )
         }
     })
 }

@@ -10,6 +10,7 @@ use crate::gpu::trace::PowerTrace;
 use crate::numerics::jackknife;
 use crate::numerics::line::Moments;
 use crate::numerics::quantiles::{self, quantile};
+use crate::numerics::robust::jitter;
 use crate::numerics::search::{bisect, golden_section};
 use crate::units::{Nanoseconds, Timestamp, Watts};
 
@@ -215,16 +216,17 @@ pub fn fit_to_reference(
     // An exponential much shorter than the refresh period is a window for all that can be seen.
     let use_rc = rc.fit.residual < 0.8 * boxcar.fit.residual && rc.length > 0.3 * tick;
     let best = if use_rc { &rc } else { &boxcar };
-    let (spread, scale_error) = match use_rc {
+    let (spread, points) = match use_rc {
         true => {
-            let scale = scale_of_parts(&readings, rc.delay, capacitor(rc.length));
-            (spread_of_parts(&readings, &rc, tick, capacitor), scale)
+            let spread = spread_of_parts(&readings, &rc, tick, capacitor);
+            (spread, points(&readings, rc.delay, capacitor(rc.length)))
         }
         false => {
-            let scale = scale_of_parts(&readings, boxcar.delay, window(boxcar.length));
-            (spread_of_parts(&readings, &boxcar, tick, window), scale)
+            let spread = spread_of_parts(&readings, &boxcar, tick, window);
+            (spread, points(&readings, boxcar.delay, window(boxcar.length)))
         }
     };
+    let (gain_error, level_error) = scale_of_parts(&points);
 
     let (low, high) = quantiles::range(readings.iter().map(|(_, watts)| *watts));
     let range = (high - low).max(1e-9);
@@ -241,7 +243,9 @@ pub fn fit_to_reference(
     if calibrate_gain && scale.slope > 0.0 {
         model.gain = 1.0 / scale.slope;
         model.offset = Watts::from_watts(-scale.constant / scale.slope);
-        (model.gain_error, model.offset_error) = scale_error;
+        model.gain_error = gain_error;
+        let shape = Watts::from_watts(misfit(&points)) * model.gain;
+        model.offset_error = Watts::from_watts(level_error.as_watts().hypot(shape.as_watts()));
     }
     Ok(ReferenceFit {
         model,
@@ -345,16 +349,54 @@ fn spread_of_parts<S: Fn(f64) -> f64>(
     (T * jackknife::variance(&logs).sqrt()).exp().min(REACH)
 }
 
-/// The standard errors of the gain, as a share of it, and of what the least reading stands for, by the same parts left out.
-fn scale_of_parts(readings: &[(f64, f64)], delay: f64, seen: impl Fn(f64) -> f64) -> (f64, Watts) {
-    let (least, _) = quantiles::range(readings.iter().map(|(_, watts)| *watts));
-    let line = |part| affine(&without_part(readings, part), delay, &seen);
-    let lines: Vec<Affine> = (0..PARTS).map(line).filter(|line| line.slope > 0.0).collect();
+/// The standard errors of the gain, as a share of it, and of what the least reading stands for, by parts left out in turn.
+///
+/// The parts are stretches of time that tell equally much of the line, not equally long ones: where a trace has one rest, a
+/// sixth of the time may be all of it, and without it there is no line.
+fn scale_of_parts(points: &[(f64, f64)]) -> (f64, Watts) {
+    let (least, _) = quantiles::range(points.iter().map(|(_, watts)| *watts));
+    let parts = parts_by_leverage(points);
+    let without = |part: usize| -> Vec<(f64, f64)> {
+        let other = points.iter().zip(&parts).filter(|(_, of)| **of != part);
+        other.map(|(point, _)| *point).collect()
+    };
+    let lines: Vec<Affine> =
+        (0..PARTS).map(|part| line(&without(part))).filter(|line| line.slope > 0.0).collect();
     let gains: Vec<f64> = lines.iter().map(|line| line.slope.recip()).collect();
     let of_least: Vec<f64> = lines.iter().map(|line| (least - line.constant) / line.slope).collect();
     let gain = gains.iter().sum::<f64>() / gains.len().max(1) as f64;
     let std_error = |without: &[f64]| jackknife::variance(without).sqrt();
     (std_error(&gains) / gain.max(f64::MIN_POSITIVE), Watts::from_watts(std_error(&of_least)))
+}
+
+/// How far the readings of one load may all be off since the sensor is not quite of its shape, in watts as it shows them: what
+/// the line leaves beyond the jitter from one reading to the next, of the mean of all loads.
+fn misfit(points: &[(f64, f64)]) -> f64 {
+    let line = line(points);
+    let left: Vec<f64> = points.iter().map(|(x, watts)| watts - line.constant - line.slope * x).collect();
+    let chance = jitter(&left).unwrap_or(0.0);
+    let (low, high) = quantiles::range(points.iter().map(|(x, _)| *x));
+    let is_load = |point: &(f64, f64)| point.0 > (low + high) / 2.0;
+    let switches = points.windows(2).filter(|pair| is_load(&pair[0]) != is_load(&pair[1])).count();
+    let beyond = (line.residual * line.residual - chance * chance).max(0.0);
+    (beyond / (switches as f64 / 2.0).max(1.0)).sqrt()
+}
+
+/// Which part each point is in, of such that have the same sum of leverages: a point's is `1 / n + (x - m)^2 / S`, with the
+/// mean `m` of all `x` and `S` the sum of the squares.
+fn parts_by_leverage(points: &[(f64, f64)]) -> Vec<usize> {
+    let count = points.len() as f64;
+    let mean = points.iter().map(|point| point.0).sum::<f64>() / count;
+    let squares: f64 = points.iter().map(|point| (point.0 - mean).powi(2)).sum();
+    let leverage =
+        |x: f64| 1.0 / count + if squares > 0.0 { (x - mean).powi(2) / squares } else { 1.0 / count };
+    // All together have 2, one for each coefficient of the line.
+    let before = points.iter().scan(0.0, |sum, (x, _)| {
+        let of_point = leverage(*x);
+        *sum += of_point;
+        Some(*sum - of_point / 2.0)
+    });
+    before.map(|before| ((before / 2.0 * PARTS as f64) as usize).min(PARTS - 1)).collect()
 }
 
 /// Into how many parts a trace is cut, each of which is left out in turn.
@@ -380,8 +422,16 @@ struct Affine {
 
 /// Readings as a line of what the sensor should have seen, so much earlier than they came.
 fn affine(readings: &[(f64, f64)], delay: f64, seen: impl Fn(f64) -> f64) -> Affine {
-    let points: Vec<(f64, f64)> = readings.iter().map(|(time, watts)| (seen(time - delay), *watts)).collect();
-    let moments = Moments::of(&points);
+    line(&points(readings, delay, seen))
+}
+
+/// What the sensor should have seen, and what was read.
+fn points(readings: &[(f64, f64)], delay: f64, seen: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
+    readings.iter().map(|(time, watts)| (seen(time - delay), *watts)).collect()
+}
+
+fn line(points: &[(f64, f64)]) -> Affine {
+    let moments = Moments::of(points);
     let slope = moments.slope().unwrap_or(0.0);
     let residual = (moments.unexplained(slope) / points.len() as f64).sqrt();
     Affine { slope, constant: moments.intercept(slope), residual }

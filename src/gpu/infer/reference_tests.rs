@@ -206,16 +206,15 @@ fn parts_left_out_tell_the_errors_of_gain_and_offset() {
         .enumerate()
         .map(|(at, (time, watts))| (time, watts + at as f64 * 0.01))
         .collect();
-    let (gain_error, offset_error) = scale_of_parts(&readings, 0.03, wave(0.12));
+    let points: Vec<(f64, f64)> =
+        readings.iter().map(|(time, watts)| (wave(0.12)(time - 0.03), *watts)).collect();
+    let (gain_error, offset_error) = scale_of_parts(&points);
     let least = readings.iter().map(|(_, watts)| *watts).fold(f64::MAX, f64::min);
     let (mut gains, mut of_least) = (Vec::new(), Vec::new());
+    let parts = parts_by_leverage(&points);
     for part in 0..6 {
-        let kept: Vec<(f64, f64)> = readings
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| index * 6 / 80 != part)
-            .map(|(_, (time, watts))| (wave(0.12)(time - 0.03), *watts))
-            .collect();
+        let kept: Vec<(f64, f64)> =
+            points.iter().zip(&parts).filter(|(_, of)| **of != part).map(|(point, _)| *point).collect();
         let count = kept.len() as f64;
         let (x, y) =
             (kept.iter().map(|p| p.0).sum::<f64>() / count, kept.iter().map(|p| p.1).sum::<f64>() / count);
@@ -232,4 +231,41 @@ fn parts_left_out_tell_the_errors_of_gain_and_offset() {
     close(gain_error, error(&gains) / mean, 1e-9);
     close(offset_error.as_watts(), error(&of_least), 1e-9);
     assert!(gain_error > 1e-3 && offset_error.as_watts() > 1e-3);
+}
+
+/// 80 readings under load and 8 at rest, which tell as much of the line as those: without a sixth of the time there would be
+/// no rest and no gain.
+#[test]
+fn a_short_rest_is_in_several_parts() {
+    let points: Vec<(f64, f64)> =
+        (0..88).map(|at| if at < 8 { (0.0, 10.0) } else { (110.0, 120.0) }).collect();
+    // Mean 100; squares 8 * 100^2 + 80 * 10^2 = 88,000. Each at rest has 1/88 + 10,000/88,000 = 11/88, all of them 1; each
+    // under load 1/88 + 100/88,000 = 1.1/88, all of them 1 as well. So each has three parts.
+    let parts = parts_by_leverage(&points);
+    let count = |part: usize| parts.iter().filter(|of| **of == part).count();
+    assert_eq!([0, 1, 2].map(count).iter().sum::<usize>(), 8);
+    assert_eq!([0, 1, 2].map(count), [3, 2, 3]);
+    assert!([3, 4, 5].map(count).iter().all(|count| (26..=27).contains(count)), "{parts:?}");
+    assert!(parts.is_sorted());
+    // Where nothing varies, all tell the same.
+    assert_eq!(parts_by_leverage(&[(1.0, 1.0); 6]), [0, 1, 2, 3, 4, 5]);
+}
+
+/// Two loads of 40 readings each, after rests as long. Where each reading is 1 W off to one side or the other in turn, that is
+/// chance. Where the first half of every stretch is 1 W too high and the second as much too low, the sensor is of another
+/// shape, and the mean of two loads is off by 1 W / sqrt(2).
+#[test]
+fn what_a_shape_leaves_is_told_from_chance() {
+    let points = |off: fn(usize) -> f64| -> Vec<(f64, f64)> {
+        let at = |n: usize| {
+            let x = if n / 40 % 2 == 1 { 100.0 } else { 0.0 };
+            (x, 50.0 + x + off(n))
+        };
+        (0..160).map(at).collect()
+    };
+    let by_chance = misfit(&points(|n| if n % 2 == 0 { 1.0 } else { -1.0 }));
+    assert_eq!(by_chance, 0.0);
+    let by_shape = misfit(&points(|n| if n % 40 < 20 { 1.0 } else { -1.0 }));
+    // Three switches are one load and a half.
+    close(by_shape, (1.0f64 / 1.5).sqrt(), 1e-6);
 }
