@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::trace::PowerReading;
+use crate::tables::{DAY, midnights};
 use crate::units::{Nanoseconds, Timestamp};
 
 /// Rows in which times go back, of a log that rises otherwise. More of them are no clock that was set: the rows are in
@@ -10,25 +11,36 @@ use crate::units::{Nanoseconds, Timestamp};
 const MOST_STEPS: usize = 3;
 /// Pollers in several threads may write so many rows in another order than they read them.
 const MOST_OVERTAKEN: usize = 3;
-/// A clock without dates that goes back by more than this went past midnight.
-const HALF_A_DAY: Nanoseconds = Nanoseconds::from_millis(43_200_000);
 
-/// A row whose time lies before that of the row above.
+/// How rows are in another order than their times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StepBack {
-    /// Number of the row, from 0.
-    pub row: usize,
-    /// So many rows are of times that rows above it cover too that nothing tells which of them are when.
-    pub is_mixed: bool,
+pub(super) enum Disorder {
+    /// A row's time lies before that of the row above.
+    StepBack {
+        /// Number of the row, from 0.
+        row: usize,
+        /// So many rows are of times that rows above it cover too that nothing tells which of them are when.
+        is_mixed: bool,
+    },
+    /// Times go up and down.
+    Shuffled {
+        /// The first row that lies before the one above, from 0.
+        row: usize,
+        /// How many do.
+        rows: usize,
+    },
 }
 
-/// Where the clock of a log was set back: the worst such place.
+/// How rows are in no order of time: where the clock was set back, the worst such place. `None` of rows that rise or fall all the
+/// time.
 ///
 /// Rows that repeat others change nothing, as of a log that was written twice.
-pub(super) fn step_back(readings: &[PowerReading]) -> Option<StepBack> {
+pub(super) fn disorder(readings: &[PowerReading]) -> Option<Disorder> {
     let falls = falls(readings.iter().map(|reading| reading.time));
-    if falls.is_empty() || falls.len() > MOST_STEPS {
-        return None;
+    let first = *falls.first()?;
+    if falls.len() > MOST_STEPS {
+        let rises = readings.windows(2).filter(|pair| pair[0].time < pair[1].time).count();
+        return (rises > 0).then_some(Disorder::Shuffled { row: first, rows: falls.len() });
     }
     let key = |reading: &PowerReading| (reading.time, reading.power.as_watts().to_bits());
     let ends = falls.iter().skip(1).copied().chain([readings.len()]);
@@ -39,23 +51,21 @@ pub(super) fn step_back(readings: &[PowerReading]) -> Option<StepBack> {
         let (first, last) = times.clone().min().zip(times.max())?;
         let fresh = || below.iter().filter(|reading| !known.contains(&key(reading)));
         let overtaken = fresh().filter(|reading| (first..last).contains(&reading.time)).count();
-        fresh().next().map(|_| StepBack { row, is_mixed: overtaken > MOST_OVERTAKEN })
+        fresh().next().map(|_| (row, overtaken > MOST_OVERTAKEN))
     });
-    let steps: Vec<StepBack> = steps.collect();
-    steps.iter().find(|step| step.is_mixed).or(steps.first()).copied()
+    let steps: Vec<(usize, bool)> = steps.collect();
+    let worst = steps.iter().find(|(_, is_mixed)| *is_mixed).or(steps.first());
+    worst.map(|&(row, is_mixed)| Disorder::StepBack { row, is_mixed })
 }
 
 /// Carries times of a clock without dates on into the next day where they go past midnight; the first row of that day.
 pub(super) fn past_midnight(times: &mut [Timestamp]) -> Option<usize> {
-    const DAY: Nanoseconds = Nanoseconds::from_millis(86_400_000);
-    let falls = falls(times.iter().copied());
-    if !falls.iter().all(|row| times[row - 1].since(times[*row]) > HALF_A_DAY) {
-        return None;
+    let clocks: Vec<u64> = times.iter().map(|time| time.as_nanos()).collect();
+    let midnights = midnights(&clocks)?;
+    for row in &midnights {
+        times[*row..].iter_mut().for_each(|time| *time = *time + Nanoseconds::from_nanos(DAY));
     }
-    for row in &falls {
-        times[*row..].iter_mut().for_each(|time| *time = *time + DAY);
-    }
-    falls.first().copied()
+    midnights.first().copied()
 }
 
 /// Places at which times go back.
@@ -81,24 +91,26 @@ mod tests {
     #[test]
     fn a_clock_that_was_set_back_is_found() {
         let set_back = at((1000..2000).step_by(10).chain((1500..2500).step_by(10)));
-        assert_eq!(step_back(&set_back), Some(StepBack { row: 100, is_mixed: true }));
+        assert_eq!(disorder(&set_back), Some(Disorder::StepBack { row: 100, is_mixed: true }));
         // By more than the log is long: what lies between looks like a gap.
         let apart = at((5000..6000).step_by(10).chain((1000..2000).step_by(10)));
-        assert_eq!(step_back(&apart), Some(StepBack { row: 100, is_mixed: false }));
+        assert_eq!(disorder(&apart), Some(Disorder::StepBack { row: 100, is_mixed: false }));
         // The worst of several.
         let twice = at([20, 10].into_iter().chain((1000..2000).step_by(10)).chain((1500..2500).step_by(10)));
-        assert_eq!(step_back(&twice), Some(StepBack { row: 102, is_mixed: true }));
+        assert_eq!(disorder(&twice), Some(Disorder::StepBack { row: 102, is_mixed: true }));
     }
 
     #[test]
     fn rows_in_another_order_are_no_clock() {
-        assert_eq!(step_back(&at(0..100)), None);
-        assert_eq!(step_back(&at((0..100).rev())), None);
-        assert_eq!(step_back(&at((0..100).map(|n| n * 37 % 100))), None, "shuffled");
+        assert_eq!(disorder(&at(0..100)), None);
+        assert_eq!(disorder(&at((0..100).rev())), None);
+        // 0, 37, 74, 11: 37 of the steps by 37 go round.
+        let shuffled = disorder(&at((0..100).map(|n| n * 37 % 100)));
+        assert_eq!(shuffled, Some(Disorder::Shuffled { row: 3, rows: 36 }));
         let once = at(0..100);
         let twice: Vec<PowerReading> = once.iter().chain(&once).copied().collect();
-        assert_eq!(step_back(&twice), None, "the same log again");
-        assert_eq!(step_back(&at([0, 10, 30, 20, 40])), Some(StepBack { row: 3, is_mixed: false }));
+        assert_eq!(disorder(&twice), None, "the same log again");
+        assert_eq!(disorder(&at([0, 10, 30, 20, 40])), Some(Disorder::StepBack { row: 3, is_mixed: false }));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::named_trace::{NamedTrace, TraceError};
 use super::trace::{PowerReading, PowerTrace};
-use super::trace_order::{past_midnight, step_back};
+use super::trace_order::{Disorder, disorder, past_midnight};
 use super::trace_times::{TimeFormat, is_clock, parse_time, time_unit, unit_of_steps};
 use crate::numerics::quantiles::median;
 use crate::tables::unit::{self, Quantity};
@@ -244,11 +244,21 @@ impl TraceTable {
                 return Ok((readings, Some(note)));
             }
         }
-        let Some(step) = step_back(&readings) else { return Ok((readings, None)) };
-        let (line, from, to) = (self.table.line(rows[step.row]), cell(step.row - 1), cell(step.row));
+        let (row, is_mixed) = match disorder(&readings) {
+            None => return Ok((readings, None)),
+            Some(Disorder::Shuffled { row, rows: count }) => {
+                let note = format!(
+                    "`{column}` goes back in {count} rows, the first of them line {}: rows are put in the order of their times",
+                    self.table.line(rows[row])
+                );
+                return Ok((readings, Some(note)));
+            }
+            Some(Disorder::StepBack { row, is_mixed }) => (row, is_mixed),
+        };
+        let (line, from, to) = (self.table.line(rows[row]), cell(row - 1), cell(row));
         // Rows of several at one time are told of as what they are.
         let (several, times) = times_of_several(&readings);
-        if step.is_mixed && 2 * several < times {
+        if is_mixed && 2 * several < times {
             let (column, from, to) = (column.to_owned(), from.to_owned(), to.to_owned());
             return Err(TraceError::SetBack { line, column, from, to });
         }

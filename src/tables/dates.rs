@@ -24,6 +24,17 @@ pub fn day(cell: &str) -> Option<u64> {
     date_as_days(bare(cell)).map(|days| days * DAY)
 }
 
+/// Places at which times of day go past midnight: where they fall, if they fall by more than half a day each time. `None` where
+/// they fall by less anywhere, as rows in another order do, or a clock that was set back; and of several falls, where they rise
+/// by more than that anywhere, since rows to both sides of one midnight may be in no order.
+pub fn midnights(clocks: &[u64]) -> Option<Vec<usize>> {
+    let falls: Vec<usize> = (1..clocks.len()).filter(|&at| clocks[at] < clocks[at - 1]).collect();
+    let rises = || clocks.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+    let is_in_order = falls.len() < 2 || rises().all(|rise| rise <= DAY / 2);
+    let are_nights = falls.iter().all(|&at| clocks[at - 1] - clocks[at] > DAY / 2);
+    (is_in_order && are_nights).then_some(falls)
+}
+
 fn date_as_days(date: &str) -> Option<u64> {
     let is_short = |part: &str| part.len() <= 2;
     let (year, month, day) = match date.split(['/', '-', '.']).collect::<Vec<_>>()[..] {
@@ -56,6 +67,23 @@ fn clock_as_nanos(clock: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clocks_fall_by_a_day_at_midnight() {
+        let hours = |hours: &[u64]| hours.iter().map(|hour| hour * 3_600_000_000_000).collect::<Vec<u64>>();
+        let of = |clock: &[u64]| midnights(&hours(clock));
+        assert_eq!(of(&[22, 23, 0, 1]), Some(vec![2]));
+        assert_eq!(of(&[12, 23, 1, 13, 0]), Some(vec![2, 4]), "two nights");
+        assert_eq!((of(&[1, 2, 3]), of(&[])), (Some(Vec::new()), Some(Vec::new())));
+        // An hour that comes twice, rows in reverse order, and just half a day.
+        assert_eq!((of(&[2, 1, 2]), of(&[4, 3, 2]), of(&[13, 1])), (None, None, None));
+        assert_eq!(of(&[14, 1]), Some(vec![1]));
+        assert_eq!(
+            (of(&[0, 23, 1]), of(&[0, 23, 1, 22, 2])),
+            (Some(vec![2]), None),
+            "in no order around one midnight"
+        );
+    }
 
     #[test]
     fn dates_as_many_write_them() {

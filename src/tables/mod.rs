@@ -35,7 +35,7 @@ pub mod unit;
 mod words;
 
 pub use cell_error::CellError;
-pub use dates::{DAY, date_or_clock, day};
+pub use dates::{DAY, date_or_clock, day, midnights};
 pub use decode::{DecodeError, decode};
 pub use grid::{Grid, Row};
 pub(crate) use heading::is_work;

@@ -1,7 +1,7 @@
 //! Rows in the order of time.
 
 use crate::tables::unit::{self, Quantity};
-use crate::tables::{CellError, DAY, Table, date_or_clock, day, is_missing};
+use crate::tables::{CellError, DAY, Table, date_or_clock, day, is_missing, midnights};
 
 /// The rows by a column of times. Those without one cannot be put anywhere and are left out.
 ///
@@ -55,28 +55,26 @@ fn time(table: &Table, row: usize, column: usize) -> Option<(Kind, f64)> {
     is_time.then(|| table.number(row, column)).flatten().map(|number| (Kind::Number, number))
 }
 
-/// Finds midnight among clocks: where they fall once, by more than half a day, or else, if they are in no order, where
+/// Finds midnight among clocks: where they fall, if each time by more than half a day, or else, if they are in no order, where
 /// the longest time without any ends. What is before it in the day is of the next one.
 fn add_midnight(timed: &mut [(f64, usize)]) {
     const DAY_NANOS: f64 = DAY as f64;
-    let falls: Vec<usize> = (1..timed.len()).filter(|&at| timed[at].0 < timed[at - 1].0).collect();
-    match falls[..] {
-        [] => {}
-        [at] if timed[at - 1].0 - timed[at].0 > DAY_NANOS / 2.0 => {
+    let clocks: Vec<u64> = timed.iter().map(|(nanos, _)| *nanos as u64).collect();
+    if let Some(midnights) = midnights(&clocks) {
+        for at in midnights {
             timed[at..].iter_mut().for_each(|(time, _)| *time += DAY_NANOS);
         }
-        _ => {
-            let mut clocks: Vec<f64> = timed.iter().map(|(time, _)| *time).collect();
-            clocks.sort_by(f64::total_cmp);
-            let around = DAY_NANOS - (clocks[clocks.len() - 1] - clocks[0]);
-            let longest = clocks.windows(2).max_by(|a, b| (a[1] - a[0]).total_cmp(&(b[1] - b[0])));
-            if let Some(&[last, next]) = longest
-                && next - last > around
-            {
-                let of_next_day = timed.iter_mut().filter(|(time, _)| *time <= last);
-                of_next_day.for_each(|(time, _)| *time += DAY_NANOS);
-            }
-        }
+        return;
+    }
+    let mut clocks: Vec<f64> = timed.iter().map(|(time, _)| *time).collect();
+    clocks.sort_by(f64::total_cmp);
+    let around = DAY_NANOS - (clocks[clocks.len() - 1] - clocks[0]);
+    let longest = clocks.windows(2).max_by(|a, b| (a[1] - a[0]).total_cmp(&(b[1] - b[0])));
+    if let Some(&[last, next]) = longest
+        && next - last > around
+    {
+        let of_next_day = timed.iter_mut().filter(|(time, _)| *time <= last);
+        of_next_day.for_each(|(time, _)| *time += DAY_NANOS);
     }
 }
 
@@ -107,6 +105,8 @@ mod tests {
         }
         // Past midnight.
         assert_eq!(order(&["23:58:00", "23:59:30", "00:01:00"]), Ok((vec![0, 1, 2], 0)));
+        let nights = ["12:00:00", "23:00:00", "01:00:00", "12:30:00", "00:15:00"];
+        assert_eq!(order(&nights), Ok((vec![0, 1, 2, 3, 4], 0)), "two nights");
         let clocks = ["00:01:00", "23:58:00", "00:02:00", "23:59:30", "00:00:30"];
         assert_eq!(order(&clocks), Ok((vec![1, 3, 4, 0, 2], 0)));
         assert_eq!(order(&["2", "n/a", "1"]), Ok((vec![2, 0], 1)));
