@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use crate::machine::Roots;
 use crate::measure::run_observations::busy_seconds;
-use crate::process::clocks::ticks_per_second;
+use crate::process::clocks::{cpu_time_of, ticks_per_second};
+use crate::units::Nanoseconds;
 
 /// Whose energy is measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,16 +40,19 @@ impl Subject {
     }
 }
 
-/// The CPU time of running processes and of the machine, as the kernel tells it: in hundredths of a second.
+/// The CPU time of running processes and of the machine. That of the machine and of what has ended is told in ticks, as the
+/// kernel has it: in hundredths of a second.
 #[derive(Debug)]
 pub struct CpuSeconds {
     procfs: PathBuf,
+    /// Processes have clocks, too: procfs is the kernel's.
+    have_clocks: bool,
 }
 
 impl CpuSeconds {
     /// As the files of procfs tell it.
     pub fn new(roots: &Roots) -> Self {
-        Self { procfs: roots.procfs.clone() }
+        Self { procfs: roots.procfs.clone(), have_clocks: roots.procfs == Roots::default().procfs }
     }
 
     /// All CPU time that anything took since the machine was started.
@@ -64,14 +68,19 @@ impl CpuSeconds {
         // The name in parentheses may hold anything. Then: state, and as the 12th to 15th word utime, stime, cutime,
         // cstime.
         let words: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
-        let ticks: f64 = words.get(11..15)?.iter().filter_map(|word| word.parse::<f64>().ok()).sum();
+        let seconds = |words: &[&str]| {
+            words.iter().filter_map(|word| word.parse::<f64>().ok()).sum::<f64>() / ticks_per_second()
+        };
+        let by_clock = self.have_clocks.then(|| cpu_time_of(pid)).flatten().map(Nanoseconds::as_secs_f64);
+        let own = by_clock.unwrap_or(seconds(words.get(11..13)?));
+        let of_ended = seconds(words.get(13..15)?);
         let threads = fs::read_dir(folder.join("task")).ok().into_iter().flatten().flatten();
         let children = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
         let children: Vec<u32> = children
             .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
             .collect();
         let of_children: f64 = children.into_iter().filter_map(|child| self.of_process(child)).sum();
-        Some(ticks / ticks_per_second() + of_children)
+        Some(own + of_ended + of_children)
     }
 
     /// Whether a process still runs: one that nobody has waited for yet has ended, too.
@@ -88,6 +97,7 @@ impl CpuSeconds {
 mod tests {
     use super::*;
     use crate::machine::fixture::FixtureMachine;
+    use crate::process::clocks::own_cpu_time;
 
     #[test]
     fn a_process_has_the_time_of_its_children() {
@@ -107,5 +117,17 @@ mod tests {
         assert_eq!(times.of_process(10), None);
         assert_eq!(times.of_machine(), Some(1.63));
         assert!(times.is_alive(7) && !times.is_alive(9) && !times.is_alive(10));
+    }
+
+    /// Not in hundredths of a second, two sums of them rounded down.
+    #[test]
+    fn a_process_has_its_time_up_to_now() {
+        let times = CpuSeconds::new(&Roots::default());
+        for _ in 0..20 {
+            let before = own_cpu_time().as_secs_f64();
+            let found = times.of_process(std::process::id()).expect("this process");
+            assert!(found >= before, "{found} s, and {before} s before");
+        }
+        assert_eq!(cpu_time_of(0), None, "which would be this process");
     }
 }

@@ -1,7 +1,8 @@
 //! The clocks of this process: the recording's, its own CPU time, and that of children that have ended.
 
 use nix::sys::resource::{UsageWho, getrusage};
-use nix::time::{ClockId, clock_gettime};
+use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 
 use crate::units::{Nanoseconds, Timestamp};
 
@@ -32,6 +33,15 @@ pub fn own_cpu_time() -> Nanoseconds {
 /// CPU time of the calling thread.
 pub fn thread_cpu_time() -> Nanoseconds {
     cpu_time(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// CPU time of a process, all threads, those that have ended as well: of this process up to now, of others up to the last tick of
+/// the CPUs that they run on. procfs has the same in hundredths of a second, user and system time each rounded down. `None`
+/// where there is no such process.
+pub fn cpu_time_of(pid: u32) -> Option<Nanoseconds> {
+    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0)?;
+    let clock = clock_getcpuclockid(Pid::from_raw(pid)).ok()?;
+    clock_gettime(clock).is_ok().then(|| cpu_time(clock))
 }
 
 fn cpu_time(clock: ClockId) -> Nanoseconds {
