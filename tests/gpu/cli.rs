@@ -343,6 +343,19 @@ fn a_model_is_fitted_validated_and_predicts() {
     assert!(std::fs::read_to_string(&figure).expect("a figure").contains("<svg"));
     let text = said(&gpu(&[&["model", "validate"][..], &columns].concat(), &csv));
     assert!(text.contains("mean error 0.00 %"), "{text}");
+    // The same rows, with the time in another unit.
+    let in_ms = folder.path().join("in_ms.csv");
+    let as_ms = |row: String| {
+        let cells: Vec<&str> = row.split(',').collect();
+        let ms = cells[1].parse::<f64>().map_or("time_ms".to_owned(), |seconds| (seconds * 1e3).to_string());
+        [&cells[..1], &[&ms], &cells[2..]].concat().join(",") + "\n"
+    };
+    let rows: String = counters().lines().map(str::to_owned).map(as_ms).collect();
+    std::fs::write(&in_ms, rows).expect("written");
+    for table in [&csv, &in_ms] {
+        let text = said(&gpu(&["model", "validate", "--group", "kernel", "--model", &model], table));
+        assert!(text.contains("24 rows in 24 groups") && text.contains("mean error 0.00 %"), "{text}");
+    }
     let columns = ["--group", "kernel", "--duration", "time_s"];
     let text = said(&gpu(&[&["model", "predict", &model][..], &columns].concat(), &csv));
     let errors: Vec<f64> = text

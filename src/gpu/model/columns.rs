@@ -106,7 +106,7 @@ impl CounterColumns {
             is_time_named: roles.time.is_some(),
             chosen: table.find_each(&roles.columns)?,
             exclude,
-            takes_meters: roles.takes_meters || !roles.columns.is_empty(),
+            takes_meters: !roles.columns.is_empty(),
             rows: table.matching(&roles.only)?,
             notes,
         })

@@ -61,8 +61,6 @@ pub struct Roles {
     pub exclude: Vec<String>,
     /// Only rows in which these columns have these values.
     pub only: Vec<(String, String)>,
-    /// Columns that are a meter's by their names are counters too: for a model that was made of some.
-    pub takes_meters: bool,
 }
 
 /// Counters and power, one row per kernel and setting.

@@ -2,7 +2,7 @@
 
 use super::blend::Blend;
 use super::columns::{BELOW_ZERO, Sheet, positive_time, power, power_column, run_time};
-use super::table::{Roles, TableError};
+use super::table::{Roles, Table, TableError};
 use crate::tables::unit::{self, Quantity, Unit};
 use crate::tables::{self, Heading};
 
@@ -25,7 +25,7 @@ impl CounterRows {
     /// # Errors
     /// [`TableError`] if a column is missing, the power among them where `roles` name it, or if no row has all numbers.
     pub fn read(text: &str, roles: &Roles, wanted: Wanted) -> Result<Self, TableError> {
-        let Wanted { columns, time, counts } = wanted;
+        let Wanted { columns, time, counts, power: is_power_wanted } = wanted;
         let sheet = Sheet::read(text)?;
         let table = &sheet.table;
         let mut notes = table.notes();
@@ -42,7 +42,7 @@ impl CounterRows {
         let target = match power_column(table, roles) {
             // A counter of the model is not what is predicted.
             Ok(target) => Some(target).filter(|(column, _)| !places.iter().any(|(place, _)| place == column)),
-            Err(error) if roles.target.is_some() => return Err(error),
+            Err(error) if roles.target.is_some() || is_power_wanted => return Err(error),
             // Nothing was said of it, and there may be none.
             Err(_) => None,
         };
@@ -60,13 +60,16 @@ impl CounterRows {
                     false => Ok(number * factor),
                 }
             };
-            match places.iter().enumerate().map(number).collect::<Result<Vec<f64>, _>>() {
-                Ok(numbers) => {
+            let numbers = places.iter().enumerate().map(number).collect::<Result<Vec<f64>, _>>();
+            let measured = target.map(|target| power(table, target, row)).transpose();
+            let measured = measured.or_else(|error| if is_power_wanted { Err(error) } else { Ok(None) });
+            match numbers.and_then(|numbers| Ok((numbers, measured?))) {
+                Ok((numbers, measured)) => {
                     found
                         .groups
                         .push(sheet.label(&group, row).unwrap_or_else(|| format!("row {}", index + 1)));
                     found.rows.push(numbers);
-                    found.power.push(target.and_then(|target| power(table, target, row).ok()));
+                    found.power.push(measured);
                 }
                 Err(error) => left_out.push(error),
             }
@@ -83,6 +86,24 @@ impl CounterRows {
         }
         Ok(found)
     }
+
+    /// The rows whose power was measured, with the columns of the model that they were read for.
+    pub fn measured(self, model: &Blend) -> Table {
+        let rows = self.rows.into_iter().zip(self.groups).zip(self.power);
+        let measured = rows.filter_map(|((row, group), power)| Some((row, group, power?)));
+        let mut table = Table {
+            columns: model.columns().to_vec(),
+            time: model.time(),
+            counts: model.counts().to_vec(),
+            ..Table::default()
+        };
+        for (row, group, power) in measured {
+            table.rows.push(row);
+            table.groups.push(group);
+            table.power.push(power);
+        }
+        table
+    }
 }
 
 /// What a model needs of a row.
@@ -94,12 +115,19 @@ pub struct Wanted<'a> {
     pub time: Option<usize>,
     /// Which are counts, not below 0.
     pub counts: &'a [usize],
+    /// The measured power is wanted, too.
+    pub power: bool,
 }
 
 impl<'a> Wanted<'a> {
     /// What this model needs.
     pub fn by(model: &'a Blend) -> Self {
-        Self { columns: model.columns(), time: model.time(), counts: model.counts() }
+        Self { columns: model.columns(), time: model.time(), counts: model.counts(), power: false }
+    }
+
+    /// The same of rows whose power was measured: others are left out.
+    pub fn with_power(self) -> Self {
+        Self { power: true, ..self }
     }
 }
 
@@ -160,7 +188,7 @@ mod tests {
 
     fn read(text: &str, roles: &Roles) -> Result<CounterRows, TableError> {
         let columns = COLUMNS.map(String::from);
-        CounterRows::read(text, roles, Wanted { columns: &columns, time: None, counts: &[] })
+        CounterRows::read(text, roles, Wanted { columns: &columns, time: None, counts: &[], power: false })
     }
 
     #[test]
@@ -193,5 +221,17 @@ mod tests {
         assert!(error("clock,reads\n1,x\n", &none).contains("line 2"));
         let roles = Roles { target: Some("watts".into()), ..Roles::default() };
         assert!(error("clock,reads\n1,2\n", &roles).contains("`watts`"));
+    }
+
+    #[test]
+    fn rows_without_power_are_left_out_where_it_is_wanted() {
+        let columns = COLUMNS.map(String::from);
+        let wanted = Wanted { columns: &columns, time: None, counts: &[], power: false }.with_power();
+        let read = |text: &str| CounterRows::read(text, &Roles::default(), wanted);
+        let found = read("clock,power_w,reads\n1000,50,1\n900,0,2\n").expect("one row");
+        assert_eq!((found.power, found.groups), (vec![Some(50.0)], vec!["row 1".to_owned()]));
+        assert!(found.notes[0].contains("1 rows"), "{:?}", found.notes);
+        let none = read("clock,reads\n1000,1\n").expect_err("no power").to_string();
+        assert!(none.contains("power"), "{none}");
     }
 }

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use eprof::gpu::model::blend::Blend;
 use eprof::gpu::model::candidates::Allowed;
 use eprof::gpu::model::table::{Roles, Table};
+use eprof::gpu::model::unmeasured::{CounterRows, Wanted};
 use eprof::gpu::model::validate::{Validation, leave_group_out};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -72,26 +73,24 @@ impl TableArgs {
     ///
     /// The file cannot be read, or is no such table.
     pub fn read(&self) -> anyhow::Result<TableRead> {
-        self.read_as(&self.roles())
-    }
-
-    /// Reads it for a model that was made before, whose columns may be of any kind.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read, or is no such table.
-    pub fn read_for_model(&self) -> anyhow::Result<TableRead> {
-        self.read_as(&Roles { takes_meters: true, ..self.roles() })
-    }
-
-    fn read_as(&self, roles: &Roles) -> anyhow::Result<TableRead> {
         let text = table_file::read(&self.table)?;
-        let (table, notes) = Table::read(&text, roles)
+        let (table, notes) = Table::read(&text, &self.roles())
             .with_context(|| format!("{} is no table of counters", self.table.display()))?;
         Ok(TableRead { table, notes })
     }
 
-    pub fn roles(&self) -> Roles {
+    /// Reads what a stored model, of this file, needs of it.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or has no such columns.
+    pub fn rows_of(&self, wanted: Wanted<'_>, model: &Path) -> anyhow::Result<CounterRows> {
+        let text = table_file::read(&self.table)?;
+        CounterRows::read(&text, &self.roles(), wanted)
+            .with_context(|| format!("{} has not what {} needs", self.table.display(), model.display()))
+    }
+
+    fn roles(&self) -> Roles {
         let ColumnArgs { target, group, columns, exclude, only } = &self.columns;
         Roles {
             target: target.clone(),
@@ -100,7 +99,6 @@ impl TableArgs {
             columns: columns.clone(),
             exclude: exclude.clone(),
             only: only.clone(),
-            takes_meters: false,
         }
     }
 }

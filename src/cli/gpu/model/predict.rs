@@ -4,10 +4,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::{Args, ValueEnum};
 use eprof::gpu::model::blend::Blend;
-use eprof::gpu::model::unmeasured::{CounterRows, Wanted};
+use eprof::gpu::model::unmeasured::Wanted;
 use serde_json::json;
 
 use super::super::super::letters;
@@ -15,7 +14,6 @@ use super::inputs::{TableArgs, load};
 use crate::cli::Outcome;
 use crate::cli::fixed::Fixed;
 use crate::cli::output::say;
-use crate::cli::table_file;
 use crate::cli::table_options::level;
 
 #[derive(Args)]
@@ -52,9 +50,7 @@ struct Predicted<'a> {
 /// Runs the verb.
 pub(super) fn run(args: &PredictArgs) -> Outcome {
     let model = load(&args.model)?;
-    let path = &args.table.table;
-    let rows = CounterRows::read(&table_file::read(path)?, &args.table.roles(), Wanted::by(&model))
-        .with_context(|| format!("{} has not what {} needs", path.display(), args.model.display()))?;
+    let rows = args.table.rows_of(Wanted::by(&model), &args.model)?;
     let predicted: Vec<Predicted> = rows
         .rows
         .iter()

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use clap::Args;
-use eprof::gpu::model::blend::Blend;
 use eprof::gpu::model::table::Table;
+use eprof::gpu::model::unmeasured::Wanted;
 use eprof::gpu::model::validate::{Coverage, Validation, apply};
 
 use super::super::super::letters;
@@ -36,18 +36,18 @@ pub(super) struct ValidateArgs {
 pub(super) fn run(args: &ValidateArgs) -> Outcome {
     let inputs: Vec<&Path> = [args.table.table.as_path()].into_iter().chain(args.model.as_deref()).collect();
     keep_inputs_from("--output", args.output.as_deref(), &inputs)?;
-    let TableRead { table, notes } = match &args.model {
-        Some(_) => args.table.read_for_model()?,
-        None => args.table.read()?,
-    };
-    let (validation, coverage) = match &args.model {
+    let (TableRead { table, notes }, validation, coverage) = match &args.model {
         Some(path) => {
             let model = load(path)?;
-            let validation = apply(&model, &conform(&model, &table)?);
+            let mut rows = args.table.rows_of(Wanted::by(&model).with_power(), path)?;
+            let notes = std::mem::take(&mut rows.notes);
+            let table = rows.measured(&model);
+            let validation = apply(&model, &table);
             let coverage = validation.coverage_by(&model, &table, LEVEL);
-            (validation, coverage)
+            (TableRead { table, notes }, validation, coverage)
         }
         None => {
+            let TableRead { table, notes } = args.table.read()?;
             ensure!(
                 table.by_group().len() > 1,
                 "all rows belong to one group, so it cannot be left out and predicted by others: name what tells \
@@ -56,7 +56,7 @@ pub(super) fn run(args: &ValidateArgs) -> Outcome {
             let validation = left_out(&table, args.methods.into(), usize::MAX)?
                 .context("no fit is possible with a group left out: too few rows or no varying column")?;
             let coverage = validation.coverage(&table, LEVEL);
-            (validation, coverage)
+            (TableRead { table, notes }, validation, coverage)
         }
     };
     // Before anything is printed, as whoever reads that may leave (`| head`).
@@ -75,22 +75,6 @@ pub(super) fn run(args: &ValidateArgs) -> Outcome {
     args.table.warn_of_groups(&table, &mut out)?;
     print_validation(&table, &validation, coverage, &mut out)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The columns that the model knows, in its order.
-fn conform(model: &Blend, table: &Table) -> anyhow::Result<Table> {
-    let mut order = Vec::new();
-    for name in model.columns() {
-        // Names in models of earlier versions have their decoration.
-        let bare = name.trim_start_matches('#').trim_matches('\'');
-        let is_called = |column: &String| column == name || column == bare;
-        match table.columns.iter().position(is_called) {
-            Some(index) => order.push(index),
-            None => bail!("the model needs column `{name}`; the table has: {}", table.columns.join(", ")),
-        }
-    }
-    let rows = table.rows.iter().map(|row| order.iter().map(|index| row[*index]).collect()).collect();
-    Ok(Table { columns: model.columns().to_vec(), rows, ..table.clone() })
 }
 
 fn print_validation(
