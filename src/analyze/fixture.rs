@@ -63,6 +63,7 @@ const FUNCTION_SIZE: u64 = 0x100;
 const CONTEXT_KERNEL: u64 = -128i64 as u64;
 /// Nanoseconds between two samples of a CPU.
 pub const PERIOD: u64 = 1_000_000;
+const USUAL_FLAGS: u64 = flag::SAMPLE_ID_ALL | flag::KSYMBOL | flag::USE_CLOCKID;
 /// What samples tell.
 pub const SAMPLE_TYPE: u64 =
     encode::TRAILER_FIELDS | sample_type::IP | sample_type::PERIOD | sample_type::CALLCHAIN;
@@ -98,6 +99,16 @@ pub fn recording_of_clock(target: Target, system_wide_samples: bool, flags: u64)
     with_flags(file_with_readings(&[vec![1]], metadata, |_| true), flags)
 }
 
+/// A recording of this target by the cycles of CPUs: of hardware's events as of software's, the first by number.
+pub fn recording_of_cycles(target: Target) -> Recording {
+    let metadata = Metadata { target, system_wide_samples: false, ..metadata() };
+    let mut file = file_with_readings(&[vec![1]], metadata, |_| true);
+    // In `perf_event_attr` the type is forty bytes before the flags.
+    let at = place_of_flags(&file) - 40;
+    file[at..at + 4].copy_from_slice(&event_type::HARDWARE.to_le_bytes());
+    Recording::from_bytes(file).expect("a recording")
+}
+
 /// A recording of a program, of these stacks, whose counters have three times the CPU time that its samples have.
 pub fn recording_of_left_out_ticks(stacks: &[Vec<u64>]) -> Recording {
     let target = Target::Command { argv: vec!["app".to_owned()], pid: 50 };
@@ -113,10 +124,14 @@ pub fn recording_of_left_out_ticks(stacks: &[Vec<u64>]) -> Recording {
 
 /// A recording whose clock has these flags beside its usual ones.
 fn with_flags(mut file: Vec<u8>, flags: u64) -> Recording {
-    let usual = flag::SAMPLE_ID_ALL | flag::KSYMBOL | flag::USE_CLOCKID;
-    let at = file.windows(8).position(|bytes| bytes == usual.to_le_bytes()).expect("the clock's flags");
-    file[at..at + 8].copy_from_slice(&(usual | flags).to_le_bytes());
+    let at = place_of_flags(&file);
+    file[at..at + 8].copy_from_slice(&(USUAL_FLAGS | flags).to_le_bytes());
     Recording::from_bytes(file).expect("a recording")
+}
+
+/// Where the flags of a file's sampled event lie.
+fn place_of_flags(file: &[u8]) -> usize {
+    file.windows(8).position(|bytes| bytes == USUAL_FLAGS.to_le_bytes()).expect("the clock's flags")
 }
 
 /// The same with other records beside each reading of the meters.
@@ -133,7 +148,7 @@ pub fn file_with(
         sample_period: PERIOD,
         sample_type: SAMPLE_TYPE,
         read_format: read_format::ID | read_format::TOTAL_TIME_ENABLED | read_format::TOTAL_TIME_RUNNING,
-        flags: flag::SAMPLE_ID_ALL | flag::KSYMBOL | flag::USE_CLOCKID,
+        flags: USUAL_FLAGS,
         clockid: 1,
         ..EventAttr::default()
     };

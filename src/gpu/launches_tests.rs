@@ -221,6 +221,36 @@ fn a_stream_that_joins_another_is_done_after_it() {
     assert_eq!(tracker.finish(ms(40)), [launch(10, 20, 0), launch(12, 40, 1), launch(14, 20, 2)]);
 }
 
+#[test]
+fn what_a_stream_joins_later_is_not_waited_for() {
+    let mut tracker = LaunchTracker::default();
+    tracker.launch(1, ms(10), 0, None, Some(ONE));
+    tracker.launch(1, ms(11), 1, None, Some(TWO));
+    tracker.record_event(1, 0xe, ONE, ms(12));
+    tracker.wait(100, ms(13), None, WaitFor::Stream(TWO));
+    // By another thread, while that one waits.
+    tracker.join(1, TWO, 0xe, ms(14));
+    tracker.waited(1, 100, ms(20));
+    assert_eq!(tracker.finish(ms(40)), [launch(10, 40, 0), launch(11, 20, 1)]);
+}
+
+/// Steps of 10 J and of 20 J above idling, of which owners have a quarter and three quarters, or half each.
+#[test]
+fn joules_of_what_is_outstanding_together_could_be_either_owners() {
+    let (mut shares, mut doubt) = (Shares::default(), Doubt::default());
+    let steps = [(10.0, [(1, 1.0), (2, 3.0)]), (20.0, [(1, 2.0), (2, 2.0)])];
+    let steps: Vec<(Joules, Weights)> =
+        steps.into_iter().map(|(joules, weights)| (Joules::from_joules(joules), weights.into())).collect();
+    let all = Joules::from_joules(30.0);
+    Block { energy: all, dynamic: all, steps }.settle(&mut shares, None, &mut doubt);
+    assert_joules(&shares, 1, 12.5);
+    assert_joules(&shares, 2, 17.5);
+    // 100 times 3/16, and 400 times a quarter.
+    for owner in [1, 2] {
+        assert!((shares.by_owner[&owner].variance - 118.75).abs() < 1e-9, "{shares:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn nothing_is_lost_or_made(

@@ -88,3 +88,38 @@ fn readings_of_one_stretch_tell_their_noise_and_loads_how_they_differ() {
     ];
     assert_eq!(Levels::of(&single, [0.0; 2]).reading, 450.0);
 }
+
+/// A burst from 2 to 5 s as a window of 0.1 s shows it.
+#[test]
+fn a_burst_alone_has_no_rests_between_bursts_to_be_read() {
+    let switches = [at(2.0), at(5.0)];
+    let refresh = |number: u32| {
+        let time = 0.05 + 0.1 * f64::from(number);
+        let on = (time.min(5.0) - (time - 0.1).max(2.0)).max(0.0) / 0.1;
+        // Readings differ, or one value would stand for several.
+        let watts = 100.0 + 300.0 * on + f64::from(number % 2);
+        Refresh { earliest: at(time), latest: at(time), power: Watts::from_watts(watts) }
+    };
+    let refreshes: Vec<Refresh> = (0..80).map(refresh).collect();
+    let window = Nanoseconds::from_millis(100);
+    let model = SensorModel::new(SensorKind::Boxcar { window });
+    let levels = KnownLevels::of(&refreshes, window, &switches, &model).expect("levels");
+    let own = OwnReadings::of(&refreshes, &levels, &switches, (at(0.0), at(8.0)), &model);
+    assert_eq!(own.expect("both levels were read").without, 0);
+}
+
+/// Five readings each within a second behind bursts: two rests at 50, two at 52, and two at 54 W.
+#[test]
+fn the_level_after_bursts_is_in_doubt_by_how_rests_differ() {
+    let rest = |number: u32| {
+        let (start, watts) = (10.0 * f64::from(number), f64::from(50 + number / 2 * 2));
+        let own: Vec<(f64, f64)> = (1..=5).map(|at| (start + 0.15 * f64::from(at), watts)).collect();
+        stretch(start, start + 4.0, false, &own)
+    };
+    let before = stretch(-5.0, 0.0, true, &[]);
+    let stretches: Vec<Stretch> = std::iter::once(before).chain((0..6).map(rest)).collect();
+    let found = LEVELS.idle(&stretches).expect("rests were read");
+    assert_eq!(found.power, Watts::from_watts(52.0));
+    // Four of them are 2 W off: a variance of 16 / 5, of six rests.
+    assert!((found.std_error.as_watts() - (3.2f64 / 6.0).sqrt()).abs() < 1e-9, "{found:?}");
+}

@@ -224,6 +224,9 @@ mod tests {
             active_idle(&powers(&[20.0, 150.0, 60.0, 50.0]), Watts::ZERO),
             Some(Watts::from_watts(50.0))
         );
+        // 120 W are two fifths of the way from 100 to 150 W: no load lies as low as that.
+        let at_the_middle = powers(&[100.0, 100.0, 150.0, 120.0, 120.0, 120.0]);
+        assert_eq!(active_idle(&at_the_middle, Watts::ZERO), Some(Watts::from_watts(120.0)));
         // What comes a second later is another level, and so is what lies above the middle.
         let late = staircase(&[(2.0, 20.0), (1.0, 150.0), (1.0, 50.0), (5.0, 20.0)]);
         assert_eq!(active_idle(&late, Watts::ZERO), Some(Watts::from_watts(50.0)));

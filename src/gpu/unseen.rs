@@ -251,4 +251,16 @@ mod tests {
         let counter = SensorModel::new(SensorKind::Counter);
         assert_eq!(Unseen::of(&counter, &trace, &period(), &segments).gaps(ms(0), ms(6000)), []);
     }
+
+    /// Three refreshes of a load at 300, 200 and 300 W, of which a quarter was seen.
+    #[test]
+    fn a_few_windows_of_a_load_do_not_tell_that_they_are_samples() {
+        let found = error(&window(25), [100.0, 300.0, 200.0, 300.0]);
+        // Any power from 100 to 300 W, as it would be if the load were in step: 200 W are their middle.
+        let (middle, end) = ((4e4f64 / 12.0).sqrt(), (4e4f64 / 12.0 + 1e4).sqrt());
+        let in_step = 0.75 * 0.1 * (middle + 2.0 * end) * 0.5f64.sqrt();
+        // Jumps of 100 W, half of whose squares is the variance, in 0.3 s of windows each 0.1 s.
+        let by_chance = 0.75 * (5e3f64 * 0.1 * 0.3).sqrt();
+        assert!((found - in_step.hypot(by_chance)).abs() < 1e-9, "{found}");
+    }
 }

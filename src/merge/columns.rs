@@ -352,4 +352,26 @@ mod tests {
         assert_eq!(columns.of_part[0], columns.of_part[1]);
         assert!(columns.of_part[0].iter().all(|column| *column < columns.infos.len()));
     }
+
+    /// 30 J that may be off by a tenth and 10 J by a half: 8 J of 40 J.
+    #[test]
+    fn assumed_watts_are_off_as_much_as_joules_of_all_recordings_are() {
+        let estimated = |joules: f64, error: f64| {
+            let mut part = part(&[("package", None, Method::Estimated)]);
+            part.domains[0].info.watts_error = Some(error);
+            part.domains[0].balance.measured = Joules::from_joules(joules);
+            part
+        };
+        let error = |parts: &[Profile]| {
+            let columns = Columns::of(parts);
+            let with_balance =
+                |info: &DomainInfo| DomainEnergy { info: info.clone(), balance: Balance::default() };
+            let mut domains: Vec<DomainEnergy> = columns.infos.iter().map(with_balance).collect();
+            columns.weigh_watts_errors(parts, &mut domains);
+            domains[0].info.watts_error
+        };
+        let found = error(&[estimated(30.0, 0.1), estimated(10.0, 0.5)]).expect("assumed");
+        assert!((found - 0.2).abs() < 1e-12, "{found}");
+        assert_eq!(error(&[part(&[("package", None, Method::Measured)])]), None);
+    }
 }

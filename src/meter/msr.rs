@@ -201,6 +201,7 @@ mod tests {
         assert_eq!(unit("skylake-sp", DomainKind::Dram, 0xa0e03), 2f64.powi(-16));
         assert_eq!(unit("sandybridge", DomainKind::Dram, 0xa1003), 2f64.powi(-16));
         assert_eq!(unit("sapphirerapids", DomainKind::Platform, 0xa0e03), 1.0);
+        assert_eq!(unit("skylake", DomainKind::Platform, 0xa0e03), 2f64.powi(-14));
         assert_eq!(unit("zen2", DomainKind::Package, 0xa1003), 2f64.powi(-16));
         assert!((unit("silvermont", DomainKind::Package, 0x505) - 32e-6).abs() < 1e-12);
     }

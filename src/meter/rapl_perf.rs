@@ -161,8 +161,10 @@ fn is_denied(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::find_under;
     use super::*;
-    use crate::hardware::Method;
+    use crate::hardware::{CoreKind, CpuInfo, Method};
+    use crate::machine::fixture::FixtureMachine;
 
     /// A software event: a clock that counts nanoseconds, and one that the kernel does not know.
     fn spec(config: u64) -> EventSpec {
@@ -221,5 +223,33 @@ mod tests {
             [true, true, false, false]
         );
         assert!(!is_denied(&io::ErrorKind::PermissionDenied.into()), "it is no error of the kernel's");
+    }
+
+    /// Two dies of a package, each of which shows the event on a CPU of its own.
+    #[test]
+    fn dies_have_counters_of_their_own_on_intels_machines_alone() {
+        let files = FixtureMachine::new(
+            "
+sys/bus/event_source/devices/power/type: 30
+sys/bus/event_source/devices/power/cpumask: 0,1
+sys/bus/event_source/devices/power/format/event: config:0-7
+sys/bus/event_source/devices/power/events/energy-pkg: event=0x02
+sys/bus/event_source/devices/power/events/energy-pkg.scale: 2.3283064365386962890625e-10
+sys/bus/event_source/devices/power/events/energy-pkg.unit: Joules
+",
+        );
+        let roots = Roots::under(files.path());
+        let cpu = |n| CpuInfo { cpu: n, core: n, die: n, package: 0, kind: CoreKind::Performance };
+        let names = |identity: &str| -> (Vec<String>, usize) {
+            let cpus = (0..2).map(cpu).collect();
+            let machine = MachineInfo { cpu_identity: identity.to_owned(), cpus, ..MachineInfo::default() };
+            let search = find_under(find, &roots, &machine);
+            let domains = search.found.iter().flat_map(|found| found.domains());
+            (domains.map(|domain| domain.name.clone()).collect(), search.rejected.len())
+        };
+        let of_dies = ["package-0-die-0", "package-0-die-1"].map(str::to_owned);
+        assert_eq!(names("GenuineIntel-6-55-7"), (of_dies.to_vec(), 0));
+        // The same counter twice.
+        assert_eq!(names("AuthenticAMD-25-11-1"), (vec!["package-0".to_owned()], 1));
     }
 }

@@ -218,4 +218,18 @@ mod tests {
         println!("held {share:.3}");
         assert!((0.88..=1.0).contains(&share), "{share}");
     }
+
+    /// Rows of a workload that alone tells the first two coefficients, beside two of others that tell the third.
+    #[test]
+    fn all_that_one_workload_tells_alone_moves_with_its_power() {
+        let rows = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]];
+        let design = DMatrix::from_fn(4, 3, |row, column| rows[row][column]);
+        let root = root_of_inverse(&design.tr_mul(&design)).expect("regular");
+        let left_out = LeftOut::new(&design, &[3.0, 4.0, 5.0, 5.0], &[0.0; 4], &[0, 1], &root);
+        let alone = left_out.alone.expect("nothing else tells the first two");
+        assert!((alone - DVector::from_vec(vec![3.0, 4.0, 0.0])).amax() < 1e-12);
+        assert!(left_out.shift.amax() < 1e-12);
+        let of_others = LeftOut::new(&design, &[3.0, 4.0, 5.0, 5.0], &[0.0; 4], &[3], &root);
+        assert_eq!(of_others.alone, None);
+    }
 }

@@ -160,6 +160,17 @@ fn noise(seed: u64) -> impl Fn(f64) -> f64 {
     move |time| Random::seeded(seed).part((time * 1e3) as u64).symmetric() * (3.0f64 * 5.0).sqrt() * 0.05
 }
 
+/// A line whose end is known to a fortieth of a watt: 0.05 W of each of 48 blocks, over the root of 48 times the variance of their
+/// times, a twelfth. Its mean is half of that.
+#[test]
+fn a_change_is_known_as_well_as_chance_lets_it() {
+    let noise = noise(1);
+    let drift = found((&one_function, &|time| 0.05 * time + noise(time)));
+    assert!(drift.is_told() && (drift.mean() - 0.6).abs() < 0.04, "{drift:?}");
+    assert!((0.009..0.018).contains(&drift.std_error()), "{drift:?}");
+    assert_eq!(drift.unsure(), drift.std_error());
+}
+
 /// How many of a hundred machines are said to warm up, and the mean square of what is found in standard errors.
 fn told(runs: &dyn Fn(f64) -> Vec<f64>, more: impl Fn(u64, f64) -> f64) -> (usize, f64) {
     let all: Vec<Drift> = (0..100)

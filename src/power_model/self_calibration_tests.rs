@@ -243,3 +243,17 @@ fn what_happened_without_any_event_tells_no_scale() {
         assert_eq!((found.joules_per_event, found.is_calibrated), (TRUTH.to_vec(), false));
     }
 }
+
+/// Of a tenth of a second each, of different joules and counts.
+#[test]
+fn totals_are_sums_over_all_intervals() {
+    let mut intervals = intervals(3, |_| [0.0; 3]);
+    for (row, joules) in intervals.rows.iter_mut().zip([1.0, 2.5, 4.0]) {
+        (row.joules, row.counts) = (joules, vec![joules * 1e9, 0.0, 0.0]);
+    }
+    let totals = Totals::of(&intervals, &prior([1.0, 0.0, 0.0], None));
+    // 7.5e9 events at 0.27 nJ.
+    for (found, expected) in [(totals.joules, 7.5), (totals.seconds, 0.3), (totals.model, 2.025)] {
+        assert!((found - expected).abs() < 1e-12, "{found} for {expected}");
+    }
+}

@@ -235,4 +235,13 @@ mod tests {
     fn nothing_lost_hides_nothing() {
         assert_eq!(variance(&[], &one_stream(), 1.0, 1.0), 0.0);
     }
+
+    #[test]
+    fn lengths_have_their_powers_of_two_and_the_last_one_all_that_are_longer() {
+        let mut sums = ByLength::default();
+        let places = [0, 1, 2, 3, 4, u64::from(u32::MAX), 1 << 32, u64::MAX].map(|records| sums.add(records));
+        assert_eq!(places, [0, 0, 1, 1, 2, 31, 31, 31]);
+        // Two and three records.
+        assert_eq!(sums.by_length[1], Sums { records: 5.0, squares: 13.0, cubes: 35.0 });
+    }
 }

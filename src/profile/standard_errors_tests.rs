@@ -354,3 +354,27 @@ mod laws {
         }
     }
 }
+
+/// 6 J of the program, 3 J of others and 1 J of the recorder were seen, and 10 J lost: half of all.
+#[test]
+fn lost_joules_count_as_what_was_seen_counts_for_the_whole() {
+    use crate::hardware::{DomainInfo, DomainKind};
+    use crate::profile::{Balance, DomainEnergy};
+    let joules = Joules::from_joules;
+    let domain = |lost: f64| DomainEnergy {
+        info: DomainInfo::new("package-0", DomainKind::Package, "test", Method::Measured),
+        balance: Balance {
+            measured: joules(50.0),
+            attributed: joules(6.0),
+            static_energy: joules(30.0),
+            other_processes: joules(3.0),
+            recorder: joules(1.0),
+            lost: joules(lost),
+        },
+    };
+    let profile = Profile { domains: vec![domain(10.0), domain(30.0)], ..Profile::default() };
+    assert!((lost(&profile, &[0]) - 5.0).abs() < 1e-12);
+    // 20 J beside 40 J that were lost of both.
+    assert!((lost(&profile, &[0, 1]) - 40.0 / 3.0).abs() < 1e-12);
+    assert_eq!(lost(&profile, &[]), 0.0);
+}

@@ -202,7 +202,7 @@ fn line(out: &mut String, text: &str) {
 mod tests {
     use super::super::measurements::fixture::two_programs;
     use super::*;
-    use crate::units::Watts;
+    use crate::units::{Joules, Watts};
 
     #[test]
     fn four_digits_of_numbers_of_everyday_size() {
@@ -278,6 +278,18 @@ mod tests {
         let row = shown.lines().find(|line| line.starts_with(" package-0 ")).expect("a row");
         assert!(row.contains("-61 to +160 %") && !row.contains("24.8"), "exp(hypot(0.9212, 0.2484)): {row}");
         assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    }
+
+    /// A part of nothing is no percentage.
+    #[test]
+    fn of_no_energy_repeats_tell_nothing() {
+        let mut measured = two_programs();
+        for domain in &mut measured.domains {
+            (domain.info.method, domain.info.watts_error) = (Method::Estimated, Some(0.6));
+        }
+        measured.series[1].runs.iter_mut().for_each(|run| run.joules.fill(Joules::ZERO));
+        let shown = text(&measured);
+        assert!(shown.contains(" A: by repeats alone") && !shown.contains(" B: by repeats alone"), "{shown}");
     }
 
     #[test]

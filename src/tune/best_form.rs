@@ -118,6 +118,8 @@ fn left_out(models: &[&LogModel]) -> f64 {
 mod tests {
     use nalgebra::DMatrix;
 
+    use super::super::levels::parse_named_variable;
+    use super::super::runs::{Responses, Run};
     use super::*;
 
     /// Means of 1, 2 and 6 without one of them are 4, 3.5 and 1.5.
@@ -127,5 +129,21 @@ mod tests {
         for (found, expected) in squares_without(&fit).into_iter().zip([8.0, 12.5, 0.5]) {
             assert!((found - expected).abs() < 1e-9, "{found} for {expected}");
         }
+    }
+
+    /// Of runs that all take a second and a joule the curve says so without an error: no law is better than that.
+    #[test]
+    fn a_law_that_is_as_good_as_the_curve_is_not_taken() {
+        let space = Space::new(vec![parse_named_variable("threads=1..12").expect("valid")]).expect("valid");
+        let runs: Vec<Run> = space.settings().map(|setting| Run { setting, values: [1.0, 1.0] }).collect();
+        let measured = Measurements::gather(Responses::Totals, &runs).expect("positive");
+        let curve =
+            LogModel::fit(&Formula::usual(&space), &space, &measured, Axis::Energy).expect("settings");
+        assert_eq!(left_out(&[&curve]), 0.0);
+        let law = &Formula::scaling_laws(&space)[0];
+        let law = LogModel::fit(law, &space, &measured, Axis::Energy).expect("settings enough");
+        assert_eq!(left_out(&[&law]), 0.0);
+        let chosen = best_law(&space, &measured, Axis::Energy, curve.clone());
+        assert_eq!(chosen.formula(), curve.formula());
     }
 }

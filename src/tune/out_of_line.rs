@@ -269,4 +269,26 @@ mod tests {
         assert_eq!(usual_distance([0.0, 0.2, 0.0, 7.0, 0.1, 0.3].into_iter()), 0.2);
         assert_eq!(usual_distance([0.0, 7.0, 0.0].into_iter()), 0.0);
     }
+
+    /// Three runs of each of four settings at one watt, of which one took eight times as long: both of its values are as far off.
+    #[test]
+    fn of_values_that_are_as_far_off_the_time_is_named() {
+        let space = Space::new(vec![parse_named_variable("threads=1..4").expect("valid")]).expect("valid");
+        let mut runs: Vec<Run> =
+            (0..12).map(|n| Run { setting: space.setting(n % 4), values: [2.0, 2.0] }).collect();
+        runs[5].values = [16.0, 16.0];
+        let found = by_repeats(&runs);
+        let [of] = found[..] else { panic!("{found:?}") };
+        assert_eq!((of.run, of.axis, of.by), (5, Axis::Speed, Witness::Repeats));
+        assert!((of.expected - 2.0).abs() < 1e-9, "{of:?}");
+    }
+
+    /// Every other setting takes nine times the joules of its neighbours: far from any curve, and no farther than all others are.
+    #[test]
+    fn where_all_runs_lie_apart_none_is_out_of_line() {
+        let scattered: Vec<(usize, f64)> =
+            (0..8).map(|at| (at, if at % 2 == 0 { 3.0 } else { 1.0 / 3.0 })).collect();
+        let (_, found) = doubts(1, &scattered);
+        assert!(found.runs.is_empty(), "{:?}", found.runs);
+    }
 }

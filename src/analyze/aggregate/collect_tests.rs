@@ -317,6 +317,24 @@ proptest! {
     }
 }
 
+#[test]
+fn addresses_of_callers_are_told_apart_until_there_is_no_room() {
+    let mut tasks = Tasks::default();
+    let task = tasks.task(1, 1);
+    tasks.map_jit_function(1, 0x1000, 0x1000, "code");
+    let mut addresses = |room: usize| {
+        let mut collector =
+            Collector::new(Dimensions::ALL, usize::MAX).with_room_for_addresses(room * BYTES_PER_ADDRESS);
+        let bytes = chain(&[USER, 0x1010, 0x1120, 0x1230, 0x1340]);
+        let callchain = Callchain(&bytes);
+        let sample = Sample { ip: Some(0x1010), mode: CpuMode::User, callchain, ..Sample::default() };
+        collector.key(&mut tasks, task, &sample, &[]);
+        (collector.addresses().len(), collector.warning().is_some())
+    };
+    // The sample's own, and its callers or what stands for all that were too many.
+    assert_eq!([4, 3, 2].map(&mut addresses), [(4, false), (4, true), (3, true)]);
+}
+
 /// A recorder that took anything for return addresses: 200 stacks of 8,100 addresses, none of them twice.
 #[test]
 fn callers_beyond_the_room_for_addresses_are_one_function() {

@@ -248,4 +248,23 @@ mod tests {
             prop_assert_eq!(told, expected);
         }
     }
+
+    #[test]
+    fn no_marker_is_passed_over_as_a_return_address() {
+        for marker in [FIRST_MARKER, -512i64 as u64, u64::MAX] {
+            let entries: Vec<u8> =
+                [0x11, 0x12, 0x13, marker, 0x14].into_iter().flat_map(u64::to_le_bytes).collect();
+            let sample = Sample {
+                ip: Some(0x11),
+                mode: CpuMode::User,
+                callchain: Callchain(&entries),
+                ..Sample::default()
+            };
+            let mut callers = ChainCallers::of(&sample, &[]).expect("a chain alone");
+            assert_eq!(callers.next().map(|frame| frame.address), Some(0x12));
+            assert_eq!(callers.pass_returns(|_| true), 1, "{marker:#x}");
+            let behind = callers.next().map(|frame| (frame.address, frame.is_return));
+            assert_eq!(behind, Some((0x14, false)), "{marker:#x}");
+        }
+    }
 }

@@ -114,4 +114,84 @@ mod tests {
         }
         assert!(found > 1_000, "{found}");
     }
+
+    /// A thousand addresses of the largest function of this test's own file, one sample at each.
+    #[test]
+    fn behind_the_first_samples_a_function_has_one_address() {
+        use std::sync::Arc;
+
+        use object::ObjectSymbol;
+        use perf_data::encode::{self, MappingFields, SampleFields, SampleId};
+        use perf_data::record::CpuMode;
+
+        use crate::analyze::Options;
+        use crate::analyze::fixture::{PERIOD, SAMPLE_TYPE, file_with, metadata};
+        use crate::analyze::memory::MemoryLimit;
+        use crate::analyze::options::{FunctionsAlone, FunctionsOfStacks};
+        use crate::analyze::run::Analysis;
+        use crate::recording::Recording;
+        use crate::units::Timestamp;
+
+        const ADDRESSES: u64 = 1_000;
+        const CONTEXT_USER: u64 = -512i64 as u64;
+        const PLACE: u64 = 0x10_0000_0000;
+        let path = std::env::current_exe().expect("a path").display().to_string();
+        let bytes = std::fs::read(&path).expect("a file");
+        let file = object::File::parse(bytes.as_slice()).expect("a program");
+        let text = file.section_by_name(".text").expect("code");
+        let (start, size) = text.file_range().expect("code lies in the file");
+        let is_of_text = |symbol: &object::Symbol<'_, '_>| symbol.section_index() == Some(text.index());
+        let largest = file.symbols().filter(is_of_text).max_by_key(ObjectSymbol::size).expect("functions");
+        assert!(largest.size() > ADDRESSES && size < PLACE);
+        let first = PLACE + start + (largest.address() - text.address());
+        let write = |time: Timestamp, records: &mut Vec<u8>| {
+            let fields = MappingFields {
+                pid: 60,
+                tid: 60,
+                addresses: PLACE..PLACE + (start + size).next_multiple_of(0x1000),
+                file_offset: 0,
+                // None: the file is what it was.
+                inode: (0, 0, 0),
+                protection: 5,
+                flags: 2,
+                path: path.as_bytes(),
+            };
+            let id = SampleId { pid: 60, tid: 60, time, cpu: 0, id: 1 };
+            encode::mmap2(&fields, &id, records).expect("short");
+            for ip in first..first + ADDRESSES {
+                let fields = SampleFields {
+                    id: 1,
+                    ip,
+                    mode: CpuMode::User,
+                    pid: 60,
+                    tid: 60,
+                    time,
+                    cpu: 0,
+                    period: PERIOD,
+                    callchain: &[CONTEXT_USER, ip],
+                    raw: &[],
+                };
+                encode::sample(SAMPLE_TYPE, &fields, records).expect("short");
+            }
+        };
+        // Beside the reading before all other samples alone.
+        let is_first = |number: usize| number == 0;
+        let recording = Recording::from_bytes(file_with(&[vec![1]], metadata(), is_first, write));
+        let recording = Arc::new(recording.expect("a recording"));
+        let addresses = |functions: Option<FunctionsAlone>| {
+            let options = Options { functions, threads: Some(1), ..Options::default() };
+            let profile = Analysis::new(&recording, &options, MemoryLimit::NONE).into_whole();
+            let profile = profile.expect("there is memory");
+            let of_file = profile
+                .addresses
+                .iter()
+                .filter(|address| profile.modules[address.module.0 as usize].kind == ModuleKind::File);
+            of_file.count() as u64
+        };
+        let symbols = SymbolizeOptions { inlines: false, lines: false, ..SymbolizeOptions::default() };
+        let alone = FunctionsAlone { symbols, of_stacks: FunctionsOfStacks::Paths };
+        assert_eq!(addresses(None), ADDRESSES);
+        // What was met before, of which one stands for all that come behind it.
+        assert_eq!(addresses(Some(alone)), SAMPLES_BEFORE - 1);
+    }
 }

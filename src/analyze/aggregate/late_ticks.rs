@@ -82,7 +82,7 @@ impl LatestSamples {
         if counted <= 0.0 {
             return vec![(latest.clone(), Nanoseconds::from_nanos(nanos as u64))];
         }
-        let by_gap = if room > 0.0 { (nanos / room).min(1.0).min((nanos / room).powi(2)) } else { 0.0 };
+        let by_gap = if room > 0.0 { (nanos / room).min(1.0).powi(2) } else { 0.0 };
         let by_count = (nanos - by_gap * room).max(0.0) / counted;
         // As the differences of one growing sum, so that rounding loses nothing.
         let (mut sum, mut given) = (0.0, 0);

@@ -156,4 +156,19 @@ mod tests {
         assert_eq!(few.of_event(0).share(&event("cycles", 1, 0), 0.0), None);
         assert_eq!(Counts::default().share(&event("cycles", 0, 0), 0.0), None);
     }
+
+    /// Of 4,098 periods 2,000 have samples.
+    #[test]
+    fn what_is_known_of_tasks_is_not_missing_and_what_they_were_in_when_they_ended_neither() {
+        let events = [event("cycles", 4000, 0), event("stalls", 2000, 0)];
+        let warnings = |told: f64, unfinished: f64| {
+            let known = |event| if event == 1 { Known { told, unfinished } } else { Known::default() };
+            counts().warnings(&events, |_| Some(0), known)
+        };
+        let short = warnings(0.5e9, 0.5e9);
+        assert!(short.len() == 1 && short[0].contains("stalls stand for 73 %"), "{short:?}");
+        // Neither of them alone is enough.
+        assert!(warnings(1e9, 1e9).is_empty());
+        assert_eq!((warnings(1e9, 0.0).len(), warnings(0.0, 1e9).len()), (1, 1));
+    }
 }

@@ -204,7 +204,7 @@ mod tests {
     use perf_data::attr::flag;
 
     use super::*;
-    use crate::analyze::fixture::recording_of_clock;
+    use crate::analyze::fixture::{recording_of_clock, recording_of_cycles};
     use crate::recording::metadata::Target;
 
     #[test]
@@ -225,5 +225,28 @@ mod tests {
             told.iter().map(|of| of.running).collect::<Vec<_>>()
         };
         assert_eq!((told(false), told(true)), (vec![Nanoseconds::from_millis(100)], Vec::new()));
+    }
+
+    /// Of hardware events: counters that are read while they count have what processes without samples took.
+    #[test]
+    fn processes_without_samples_are_warned_of_unless_counters_tell_of_them() {
+        let recording = recording_of_cycles(Target::Command { argv: vec!["app".to_owned()], pid: 50 });
+        let roles = EventRoles::new(&recording);
+        let mut missing = MissingSamples::new(&recording, &roles, &Options::default());
+        let context = |millis: u64| RecordContext {
+            time: Some(Timestamp::from_nanos(millis * 1_000_000)),
+            cpu: Some(0),
+            ..RecordContext::default()
+        };
+        for pid in 100..130 {
+            let change = TaskChange { pid, tid: pid, parent_pid: 50, parent_tid: 50 };
+            missing.started(&change, &context(0));
+        }
+        let warning = missing.warning_of_processes().expect("none of them was sampled");
+        assert!(warning.starts_with("30 of 30 processes"), "{warning}");
+        for millis in [1, 2] {
+            missing.read(0, &context(millis), &ReadValue::default(), &roles);
+        }
+        assert_eq!(missing.warning_of_processes(), None);
     }
 }

@@ -372,4 +372,26 @@ mod tests {
         let most = ARGUMENTS_STACK_BYTES as usize;
         assert_eq!([0, most, most + 1].map(&mut asks_for_the_caller), [true, true, false]);
     }
+
+    /// A stack in code of which nothing is known has its instruction, at least.
+    #[test]
+    fn a_copied_stack_is_unwound_where_there_is_what_unwinds_it() {
+        let options = SymbolizeOptions::default();
+        let mut tasks = Tasks::default();
+        let task = tasks.task(1, 1);
+        let values: Vec<u8> = [0u64, 0, 0x7000, 0x1234].into_iter().flat_map(u64::to_le_bytes).collect();
+        // `x29`, `x30`, `sp` and `pc`.
+        let registers = UserRegisters { is_64bit: true, mask: 0b1111 << 29, values: &values };
+        let stack = [0; 4096];
+        let sample = Sample { user_registers: Some(registers), user_stack: &stack, ..Sample::default() };
+        let mut unwinder = Some(SampleUnwinder {
+            unwinder: StackUnwinder::new(options.clone(), Architecture::Aarch64),
+            return_addresses: ReturnAddressFinder::new(options),
+            architecture: Architecture::Aarch64,
+            frames: Vec::new(),
+            hidden_callers: HiddenCallers::default(),
+        });
+        assert_eq!(unwound(&mut unwinder, &tasks, task, &sample).first(), Some(&0x1234));
+        assert!(unwound(&mut None, &tasks, task, &sample).is_empty());
+    }
 }

@@ -543,4 +543,28 @@ mod tests {
         sums.reading_of_task(0, 50, 1, turns);
         assert!((sums.weight_of_tasks(0) - 801.0 / 301.0).abs() < 1e-9, "{}", sums.weight_of_tasks(0));
     }
+
+    /// A period of 100 each 10 ms of a second; of the gaps of 300, 100 and 200 ms all but the last sample's own period is missing.
+    #[test]
+    fn late_samples_stand_for_what_their_own_counter_misses() {
+        let late =
+            |event, cpu, since, time| LateSample { event, cpu, since: at(since), time: at(time), count: 100 };
+        let missing = |event, cpu, count| Missing {
+            event,
+            cpu,
+            start: at(0),
+            end: at(1000),
+            count,
+            sampled: 10_000 - count,
+        };
+        // As they came: of two CPUs, and of two events on the first of them.
+        let came = vec![late(0, 1, 100, 200), late(0, 0, 400, 700), late(1, 0, 500, 700)];
+        let mut sums = CountedSums { late: came, ..CountedSums::default() };
+        let mut left = vec![missing(0, 0, 2900), missing(0, 1, 900), missing(1, 0, 1900)];
+        let made_up = sums.made_up(&mut left);
+        let given: Vec<(u32, u32, u64)> =
+            made_up.iter().map(|of| (of.late.event, of.late.cpu, of.count)).collect();
+        assert_eq!(given, [(0, 0, 2900), (0, 1, 900), (1, 0, 1900)]);
+        assert_eq!(left, []);
+    }
 }

@@ -528,6 +528,37 @@ mod tests {
         assert_eq!((all.samples[0], ahead.samples[0], ahead.is_of_samples()), (100, 0, false));
     }
 
+    /// A counter of a period of 1,000 that is read every 100 ms: behind its only sample it counts on, and nothing tells of what.
+    #[test]
+    fn no_more_long_losses_are_kept_than_there_is_room_for() {
+        let recording = recording_with_readings(&[vec![1]], metadata(), |_| true);
+        let at = |millis: u64| Timestamp::from_nanos(millis * 1_000_000);
+        let losses = |before: usize| {
+            let mut sums = CountedSums::default();
+            let reading = |millis: u64, value| CounterReading {
+                time: at(millis),
+                value,
+                enabled: millis,
+                running: millis,
+            };
+            sums.reading(0, 0, reading(0, 0));
+            sums.sampled(0, Some(0), at(50), 1_000);
+            for (millis, value) in [(100, 1_000), (200, 50_000), (300, 100_000)] {
+                sums.reading(0, 0, reading(millis, value));
+            }
+            let mut survey = Survey::before(&recording, &EventRoles::new(&recording));
+            let lost = sums.missing().iter().find_map(Missing::as_lost).expect("two stretches are lost");
+            survey.counted = Some(sums);
+            survey.long_losses = vec![lost; before];
+            survey.make_up_counts();
+            survey.long_losses.len()
+        };
+        assert_eq!(
+            [0, MOST_LONG_LOSSES - 1, MOST_LONG_LOSSES].map(losses),
+            [2, MOST_LONG_LOSSES, MOST_LONG_LOSSES]
+        );
+    }
+
     /// A file has readings in the order in which they were written, one CPU's after another's.
     #[test]
     fn the_first_and_the_last_reading_are_those_in_time() {

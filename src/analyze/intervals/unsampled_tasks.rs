@@ -312,6 +312,11 @@ mod tests {
     fn what_late_interrupts_left_out_is_not_that_of_tasks() {
         assert_eq!(told(&mut program(50, 25), 500_000), Some(25 * PERIOD), "no more than a period of each");
         assert_eq!(told(&mut program(50, 19), 8000), None, "of a few tasks nothing");
+        assert_eq!(
+            told(&mut program(50, 20), 500_000),
+            Some(20 * PERIOD),
+            "and of twenty all that they can have"
+        );
         let mut tasks = program(50, 0);
         assert_eq!((told(&mut tasks, 500_000), tasks.weight_of_samples(0)), (None, 1.0));
         assert_eq!(tasks.known(0), Known::default());
@@ -369,5 +374,18 @@ mod tests {
             let recording = recording_of_clock(target, system_wide, 0);
             assert!(UnsampledTasks::new(&recording, &EventRoles::new(&recording)).is_none());
         }
+    }
+
+    #[test]
+    fn only_one_program_is_compared() {
+        use crate::analyze::fixture::recording_of_cycles;
+        let program = |target: Target| {
+            let recording = recording_of_cycles(target);
+            UnsampledTasks::new(&recording, &EventRoles::new(&recording)).map(|tasks| tasks.program())
+        };
+        assert_eq!(program(Target::Command { argv: vec!["app".to_owned()], pid: 50 }), Some(50));
+        assert_eq!(program(Target::Processes(vec![60])), Some(60));
+        assert_eq!(program(Target::Processes(vec![60, 70])), None);
+        assert_eq!((program(Target::Threads(vec![60])), program(Target::System)), (None, None));
     }
 }

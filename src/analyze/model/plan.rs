@@ -290,8 +290,17 @@ fn division(
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
+    use perf_data::attr::EventAttr;
+    use perf_data::format::event_type;
+    use perf_data::{EventDesc, Features, PerfDataWriter};
+
     use super::*;
-    use crate::analyze::fixture::metadata;
+    use crate::analyze::fixture::{event, metadata, recording_of_stacks};
+    use crate::analyze::intervals::survey::survey;
+    use crate::hardware::Role;
+    use crate::recording::Recording;
 
     #[test]
     fn power_at_rest_is_the_mean_of_the_domains_that_are_fitted_together() {
@@ -304,5 +313,47 @@ mod tests {
         assert_eq!((found(&[0, 1]), found(&[1])), (rest(12.0, 1.0), rest(14.0, 1.5)));
         // Of the third nothing is known.
         assert_eq!((found(&[0, 2]), found(&[])), (None, None));
+    }
+
+    /// The events of a recording that has nothing else, by kind and number.
+    fn roles(events: &[(&str, u32, u64)]) -> EventRoles {
+        let described = events.iter().zip(1..).map(|(&(name, kind, config), id)| EventDesc {
+            name: name.to_owned(),
+            attr: EventAttr { kind, config, ..EventAttr::default() },
+            ids: vec![id],
+        });
+        let writer = PerfDataWriter::create(Cursor::new(Vec::new()), described.collect());
+        let file = writer.and_then(|writer| writer.finish(&Features::default())).expect("a vector takes all");
+        EventRoles::new(&Recording::from_bytes(file.into_inner()).expect("a recording"))
+    }
+
+    #[test]
+    fn what_does_not_divide_by_time_is_another_clock_or_none() {
+        let roles = roles(&[
+            ("cpu-clock", event_type::SOFTWARE, 0),
+            ("task-clock", event_type::SOFTWARE, 1),
+            ("cycles", event_type::HARDWARE, 0),
+        ]);
+        let bucket = (Joules::ZERO, BucketReason::Usual);
+        let found = division(None, &[], &metadata(), &roles, &Options::default(), bucket);
+        let left_out: Vec<Option<&str>> = found.left_out.iter().map(Option::as_deref).collect();
+        assert_eq!(left_out, [None, Some("another clock tells the time"), Some("it tells no time")]);
+    }
+
+    /// An event that has a cost and no sample divides nothing.
+    #[test]
+    fn domains_whose_events_never_came_are_divided_by_time() {
+        let recording = recording_of_stacks(&vec![vec![1, 2]; 400]);
+        let roles = EventRoles::new(&recording);
+        let metadata =
+            Metadata { events: vec![event("cpu-clock", Role::Clk, "software/config=0x0/")], ..metadata() };
+        let mut survey = survey(&recording, &roles);
+        let by_model = |survey: &Survey| {
+            let plan = Plan::new(Some(&metadata), &roles, survey, &Options::default());
+            plan.division.expect("joules").domains.iter().map(Option::is_some).collect::<Vec<_>>()
+        };
+        assert!(by_model(&survey)[0]);
+        survey.samples = vec![0];
+        assert_eq!(by_model(&survey), [false; 3]);
     }
 }

@@ -191,3 +191,19 @@ fn lengths_are_believed_as_far_as_the_model_knows_them() {
     }
     assert_eq!(log_prior(0.0, 0.1), log_prior(0.0, 0.13), "of a length that is given there is no other");
 }
+
+/// A load from 1 to 2 s and a window of 0.2 s: in the middle of the load its time does not matter, at a switch it does.
+#[test]
+fn a_readings_time_is_in_doubt_only_where_both_ends_of_its_window_differ() {
+    let switches = [at(1.0), at(2.0)];
+    let load = load_curve(&switches, (at(0.0), at(3.0)));
+    let kind = SensorKind::Boxcar { window: Nanoseconds::from_millis(200) };
+    let seen = Seen::new(&load, &switches, at(0.0), kind);
+    let doubt = |time: f64| seen.doubt(time, 0.2, 0.5, 0.01);
+    assert_eq!([doubt(0.5), doubt(1.5), doubt(2.5)], [0.0; 3]);
+    // A hundredth of a second, and a thousandth of when the power follows the switch, of a fifth of a second.
+    let at_a_switch = (0.01f64.powi(2) + EDGE.powi(2)) / 0.04;
+    for time in [1.1, 2.1] {
+        assert!((doubt(time) - at_a_switch).abs() < 1e-12, "{time}: {}", doubt(time));
+    }
+}

@@ -94,6 +94,11 @@ fn traces_are_moved_by_whole_quarters_of_an_hour() {
     // They are of one run, and it is the reference that is short.
     let few = ReferenceError::TooFew { inside: 19, span: Nanoseconds::from_millis(18_000), least: 20 };
     assert_eq!(quarters(0.0, 18.0), Err(few.clone()));
+    // They meet in one moment, at either end.
+    let of_one =
+        |span| Err(ReferenceError::TooFew { inside: 1, span: Nanoseconds::from_millis(span), least: 20 });
+    assert_eq!((quarters(39.0, 99.0), quarters(-60.0, 0.0)), (of_one(60_000), of_one(60_000)));
+    assert_eq!(quarters(39.5, 99.5), Err(ReferenceError::Apart(20)));
     assert!(
         few.to_string().contains("only 19 readings lie between")
             && few.to_string().contains("Poll more often")
@@ -268,4 +273,41 @@ fn what_a_shape_leaves_is_told_from_chance() {
     let by_shape = misfit(&points(|n| if n % 40 < 20 { 1.0 } else { -1.0 }));
     // Three switches are one load and a half.
     close(by_shape, (1.0f64 / 1.5).sqrt(), 1e-6);
+}
+
+#[test]
+fn a_sensor_follows_if_it_leaves_no_more_than_15_percent() {
+    let of = |residual: f64| {
+        ReferenceError::unless_followed(Watts::from_watts(residual), Watts::from_watts(100.0))
+    };
+    assert_eq!(of(15.0), Ok(()));
+    let (residual, limit) = ("15.1 %".to_owned(), "15.0 %".to_owned());
+    assert_eq!(of(15.1), Err(ReferenceError::BadFit { residual, limit }));
+}
+
+/// A load that is switched every 0.35 s, as a window of 0.1 s shows it each 0.1 s, polled five times meanwhile. The reference
+/// begins long before the trace, and ends behind so many refreshes.
+#[test]
+fn twenty_readings_within_a_reference_are_enough() {
+    let switches: Vec<Timestamp> = (0..12).map(|number| at(0.2 + 0.35 * f64::from(number))).collect();
+    let load = load_curve(&switches, (at(-10.0), at(10.0)));
+    let reading = |poll: u32| {
+        let refresh = 0.1 * f64::from(poll / 5);
+        let share = load.mean(at(refresh - 0.1), at(refresh)).map_or(0.0, Watts::as_watts);
+        // No refresh shows what the one before it did.
+        let watts = 100.0 + 200.0 * share + f64::from(poll / 5 % 3);
+        PowerReading { time: at(0.02 * f64::from(poll) + 0.005), power: Watts::from_watts(watts) }
+    };
+    let trace = PowerTrace::new((0..200).map(reading).collect());
+    let period = refresh::infer_period(&trace).expect("changes");
+    let times: Vec<Timestamp> =
+        refresh::refreshes(&trace, &period).iter().map(|refresh| refresh.time()).collect();
+    let fit = |refreshes: usize| {
+        let last = times[refreshes - 1] + Nanoseconds::from_nanos(1);
+        fit_to_reference(&trace, &known_load_curve(&switches, (at(-10.0), last)), false)
+    };
+    assert!(fit(20).is_ok(), "{:?}", fit(20));
+    for few in [19, 5] {
+        assert_eq!(fit(few), Err(ReferenceError::Apart(20)));
+    }
 }

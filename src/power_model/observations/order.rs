@@ -109,6 +109,12 @@ mod tests {
         assert_eq!(order(&nights), Ok((vec![0, 1, 2, 3, 4], 0)), "two nights");
         let clocks = ["00:01:00", "23:58:00", "00:02:00", "23:59:30", "00:00:30"];
         assert_eq!(order(&clocks), Ok((vec![1, 3, 4, 0, 2], 0)));
+        // At midnight itself.
+        assert_eq!(order(&["23:58:00", "23:59:30", "00:00:00"]), Ok((vec![0, 1, 2], 0)));
+        let clocks = ["00:00:00", "23:58:00", "00:02:00", "23:59:30", "00:00:30"];
+        assert_eq!(order(&clocks), Ok((vec![1, 3, 0, 4, 2], 0)));
+        // In their order already: a morning's one, and a day without any before the evening's.
+        assert_eq!(order(&["00:01:00", "23:58:00", "23:59:30"]), Ok((vec![0, 1, 2], 0)));
         assert_eq!(order(&["2", "n/a", "1"]), Ok((vec![2, 0], 1)));
     }
 

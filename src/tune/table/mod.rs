@@ -253,6 +253,16 @@ mod tests {
         assert_eq!(read_runs(text, &options).expect("a variable").space.size(), 4);
     }
 
+    /// Two names in four rows are programs; three in five are nearly one for each run.
+    #[test]
+    fn names_that_hardly_repeat_tell_runs_apart_and_no_programs() {
+        let text = "Tag,threads,time,energy\nC,1,2,20\nAda,1,2.1,21\nC,2,1,15\nAda,2,1.1,16\n";
+        assert!(refusal(text, &TableOptions::default()).contains("runs of one setting differ in `Tag`"));
+        let table = read(&format!("{text}Rust,2,1.2,17\n")).expect("valid");
+        assert_eq!(table.runs.len(), 5);
+        assert!(table.notes.iter().any(|note| note.contains("not used: Tag")), "{:?}", table.notes);
+    }
+
     #[test]
     fn energy_of_cores_is_no_core_count() {
         let text = "PowerLimit,Package,Core,Time\n25,80,60.5,6\n10,70,50.25,9\n";
@@ -288,6 +298,11 @@ mod tests {
             ["3 of 5 rows left out, the first in line 3: `time` is `failed`, which is no number"]
         );
         assert!(refusal("threads,time,energy\n1,x,2\n", &TableOptions::default()).contains("line 2"));
+        // Nothing is no name, either.
+        let options = TableOptions { variables: vec!["mode".into()], ..TableOptions::default() };
+        let unset = read_runs("mode,time,energy\nfast,2,20\n,2,30\nslow,1,10\n", &options);
+        let unset = unset.expect("two rows are good");
+        assert_eq!(unset.notes, ["1 of 3 rows left out, the first in line 3: `mode` is empty"]);
     }
 
     #[test]
