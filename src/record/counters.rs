@@ -9,6 +9,7 @@ use nix::errno::Errno;
 use perf_data::attr::EventAttr;
 use perf_data::encode::CounterValue;
 use perf_data::format::event_type;
+use perf_event::events::Software;
 use perf_event::{Builder, Counter};
 
 use crate::record::attr::{self, AttrSettings};
@@ -63,6 +64,8 @@ pub struct Counters {
     pub rings: Vec<CpuRing>,
     /// The attribute of each event, as the kernel took it.
     pub attrs: Vec<EventAttr>,
+    /// What keeps the kernel from handing a task's events on to its child, see [`unlike_children`].
+    _apart: Vec<Counter>,
 }
 
 /// Which event could not be opened, and what the kernel said.
@@ -112,7 +115,8 @@ impl Counters {
             }
         }
         let attrs = builders.iter().zip(events).map(|(builder, event)| attr::of(builder, event)).collect();
-        Ok(Self { counters, rings: Vec::new(), attrs })
+        let _apart = scope.tasks().flatten().filter_map(unlike_children).collect();
+        Ok(Self { counters, rings: Vec::new(), attrs, _apart })
     }
 
     /// Maps one ring per CPU with `data_size` bytes, and leads all counters of the CPU into it.
@@ -284,6 +288,19 @@ fn open_one(builder: &Builder<'_>, scope: &Scope, task: Option<u32>, cpu: u32) -
         (_, None) => builder.any_pid(),
     };
     builder.one_cpu(cpu as usize).build()
+}
+
+/// Makes the events of a task differ from those that its children inherit, by one that never happens and that they do not.
+///
+/// Where a CPU goes from a task to its child and both have the same events, the kernel hands these on instead of stopping
+/// those of the one and starting those of the other. Counts are put right, but the time to the next sample goes with the event: where a
+/// program and its short children take turns that are shorter than a period, what the program leaves of a period is the
+/// child's, which ends with the event, and the program begins anew. It never had a sample, and the children had twice what
+/// they took. Without such an event, as of a task that has ended, samples are taken as before.
+fn unlike_children(task: u32) -> Option<Counter> {
+    let mut builder = Builder::new(Software::DUMMY);
+    builder.inherit(false).enabled(false).exclude_kernel(true).exclude_hv(true);
+    builder.observe_pid(task as i32).any_cpu().build().ok()
 }
 
 /// The task has ended, or the CPU has gone offline, since somebody looked.

@@ -246,7 +246,8 @@ fn allow_files(events: &[SampledEvent], scope: &Scope, cpus: &[u32]) -> Result<(
     let per_task: usize =
         events.iter().map(|event| cpus.iter().filter(|&&cpu| event.spec.counts_on(cpu)).count()).sum();
     let probes = events.iter().filter(|event| event.probe.is_some()).count();
-    let needed = (per_task * tasks + probes) as u64 + OTHER_FILES;
+    // One more for each task, which keeps its events from its children's.
+    let needed = ((per_task + 1) * tasks + probes) as u64 + OTHER_FILES;
     file_limit::raise_to(needed).map_err(|limit| RecordError::TooManyFiles {
         needed,
         events: events.len(),

@@ -124,6 +124,9 @@ pub struct Contents {
     pub own_times: Vec<Vec<(u32, Nanoseconds)>>,
     pub comms: BTreeSet<String>,
     pub sampled_threads: BTreeSet<u32>,
+    /// The samples of the thread that has most of them.
+    pub most_of_a_thread: u64,
+    samples_by_thread: BTreeMap<u32, u64>,
     pub forks: u64,
     pub exits: u64,
     pub rounds: u64,
@@ -199,6 +202,11 @@ impl Contents {
                 let fixed = desc.and_then(|desc| desc.attr.fixed_period());
                 self.period += sample.period.or(fixed).expect("a period");
                 self.sampled_threads.extend(context.tid);
+                if let Some(tid) = context.tid {
+                    let of_thread = self.samples_by_thread.entry(tid).or_default();
+                    *of_thread += 1;
+                    self.most_of_a_thread = self.most_of_a_thread.max(*of_thread);
+                }
             }
             Record::Comm { name, .. } => {
                 self.comms.insert(String::from_utf8_lossy(name).into_owned());

@@ -35,6 +35,20 @@ fn the_sum_of_periods_is_the_cpu_time() {
     assert_eq!(contents.metadata, 1);
 }
 
+/// Where a thread and those that it starts take turns that are shorter than a period, each has its own: what the first leaves of
+/// one is not the next one's.
+#[test]
+fn a_thread_has_its_samples_beside_short_ones() {
+    if !can_record() {
+        return;
+    }
+    let contents = Folder::new().record_workload(&["-c", "1000000"], "turns:500");
+    assert!(contents.sampled_threads.len() < 400, "{contents:?}");
+    // It takes 200 ms in its turns, and more to start the others. A machine that stands still for its host misses samples.
+    let most = contents.most_of_a_thread;
+    assert!(most > 120, "{most} samples, {contents:?}");
+}
+
 #[test]
 fn children_and_their_names_are_followed() {
     if !can_record() {

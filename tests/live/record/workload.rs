@@ -73,3 +73,21 @@ fn many_processes(count: u64) {
         assert!(Command::new("true").status().expect("started").success());
     }
 }
+
+/// In the program's first thread, if the environment asks for it: so many times it runs for 0.4 ms and then a thread that it
+/// starts does, all on one CPU.
+pub fn run_turns() -> bool {
+    let name = std::env::var(VARIABLE).unwrap_or_default();
+    let Some(count) = name.strip_prefix("turns:") else { return false };
+    let count: u64 = count.parse().expect("a number");
+    let cpu = nix::sched::sched_getcpu().expect("a CPU");
+    let mut one = nix::sched::CpuSet::new();
+    one.set(cpu).expect("a CPU's number");
+    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &one).expect("a CPU that may be used");
+    let spin = || spin_for(Duration::from_micros(400));
+    for _ in 0..count {
+        spin();
+        thread::spawn(spin).join().expect("no panic");
+    }
+    true
+}
