@@ -1,6 +1,7 @@
 //! What each event of a recording is for.
 
 use perf_data::EventDesc;
+use perf_data::attr::flag;
 use perf_data::format::event_type;
 
 use crate::recording::Recording;
@@ -64,7 +65,14 @@ pub struct SampledEvent {
     pub fixed_period: Option<u64>,
     /// Of several kinds of core that one whose PMU counts it, by the kernel's number; 0 for all others.
     pub pmu: u32,
+    /// The modes that it is sampled in: [`USER`] and [`KERNEL`].
+    modes: u8,
 }
+
+/// Code of programs.
+const USER: u8 = 1;
+/// The kernel, and what lies below it.
+const KERNEL: u8 = 2;
 
 impl EventRoles {
     /// From a recording's events and metadata.
@@ -121,15 +129,23 @@ impl EventRoles {
 }
 
 /// Which of the sampled events tell time: a clock, else cycles. Where each kind of core has cycles of its own, all of them
-/// do, since no CPU counts two of them. What every core counts stands beside no other.
+/// do, since no CPU counts two of them. What every core counts stands beside no other. Of one mode each, as `cpu-clock:u` and
+/// `cpu-clock:k`, two tell different times; beside one of both modes neither does.
 fn time_tellers(sampled: &[SampledEvent]) -> Vec<bool> {
     let has = |unit| sampled.iter().any(|event| event.unit == unit);
     let unit = if has(EventUnit::Nanoseconds) { EventUnit::Nanoseconds } else { EventUnit::Cycles };
-    let is_first = |index: usize, event: &SampledEvent| {
-        let is_same = |other: &SampledEvent| other.pmu == event.pmu || other.pmu == 0 || event.pmu == 0;
-        !sampled[..index].iter().any(|other| other.unit == unit && is_same(other))
-    };
-    sampled.iter().enumerate().map(|(index, event)| event.unit == unit && is_first(index, event)).collect()
+    let mut of_unit: Vec<usize> = (0..sampled.len()).filter(|index| sampled[*index].unit == unit).collect();
+    of_unit.sort_by_key(|index| std::cmp::Reverse(sampled[*index].modes.count_ones()));
+    let mut tellers = vec![false; sampled.len()];
+    for index in of_unit {
+        let event = &sampled[index];
+        let tells_the_same = |other: &SampledEvent| {
+            let is_of_same_core = other.pmu == event.pmu || other.pmu == 0 || event.pmu == 0;
+            is_of_same_core && (event.modes == 0 || other.modes & event.modes != 0)
+        };
+        tellers[index] = !(0..sampled.len()).any(|at| tellers[at] && tells_the_same(&sampled[at]));
+    }
+    tellers
 }
 
 /// Whether an event has readings that do not count.
@@ -167,6 +183,10 @@ fn role(event: &EventDesc, metadata: Option<&Metadata>, sampled: &mut Vec<Sample
             event_type::SOFTWARE => 0,
             kind => kind,
         },
+        modes: [(USER, flag::EXCLUDE_USER), (KERNEL, flag::EXCLUDE_KERNEL)]
+            .into_iter()
+            .filter(|(_, excluded)| !event.attr.has(*excluded))
+            .fold(0, |modes, (mode, _)| modes | mode),
     });
     EventRole::Sampled(sampled.len() as u32 - 1)
 }
@@ -233,6 +253,20 @@ mod tests {
         assert_eq!(tellers(&[listed.clone(), generic]), [true, false]);
         let stalls = described("cpu/cycles-not-halted/", event_type::RAW, 0x3d);
         assert_eq!(tellers(&[stalls, listed, misses]), [false, true, false]);
+    }
+
+    #[test]
+    fn clocks_of_one_mode_each_tell_different_times() {
+        let clock = |flags: u64| EventDesc {
+            attr: EventAttr { flags, ..described("", event_type::SOFTWARE, 0).attr },
+            ..described("cpu-clock", event_type::SOFTWARE, 0)
+        };
+        let [both, user, kernel] = [0, flag::EXCLUDE_KERNEL, flag::EXCLUDE_USER].map(clock);
+        assert_eq!(tellers(&[user.clone(), kernel.clone()]), [true, true]);
+        assert_eq!(tellers(&[kernel.clone(), user.clone(), user.clone()]), [true, true, false]);
+        assert_eq!(tellers(&[user.clone(), both.clone(), kernel]), [false, true, false]);
+        assert_eq!(tellers(&[both.clone(), both]), [true, false]);
+        assert_eq!(tellers(&[clock(flag::EXCLUDE_KERNEL | flag::EXCLUDE_USER), user]), [false, true]);
     }
 
     #[test]

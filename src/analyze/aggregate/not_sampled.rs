@@ -73,8 +73,7 @@ pub(crate) struct Unseen {
 
 impl NotSampled {
     /// Only for one program that was sampled alone, wherever it ran, by a clock: what other events count tells no time, and
-    /// of several processes nobody knows whose time it was. Of several clocks of one mode each, one may have what the other
-    /// lacks.
+    /// of several processes nobody knows whose time it was. Of two clocks of one mode each, one has what the other lacks.
     pub fn new(recording: &Recording, roles: &EventRoles) -> Option<Self> {
         let metadata = recording.metadata()?;
         let pid = match &metadata.target {
