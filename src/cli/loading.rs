@@ -184,11 +184,17 @@ impl InputArgs {
     ) -> anyhow::Result<Loaded<Found>> {
         let options = TextOptions { cpus: needed.dimensions.cpus };
         let _progress = reading.shows(|| WorkProgress::of(format!("reading {}", input_name(path))));
-        let TextProfile { mut profile, symbols, cpus, .. } =
+        let TextProfile { mut profile, symbols, cpus, cpus_are_told, .. } =
             text_profile::read(text, options).with_context(|| format!("cannot read {}", input_name(path)))?;
         if let Some(watts) = self.watts {
             if profile.cells.iter().any(|cell| cell.time > Nanoseconds::ZERO) {
                 analyze::estimate(&mut profile, cpus, watts);
+                if !cpus_are_told {
+                    profile.warnings.push(format!(
+                        "the text does not say how many CPUs the machine has, and {cpus} are taken, as samples name no \
+                         higher number: joules are too many by as much as there are more. `perf script --header` says it"
+                    ));
+                }
             } else {
                 let why = "--watts was not used: the text tells no CPU time, which is the periods of cpu-clock or \
                            task-clock (`perf script -F +period`)";

@@ -174,14 +174,37 @@ impl Builder {
             ));
         }
         let symbols = self.symbols();
-        let Self { mut profile, callers, stacks, kind, .. } = self;
+        self.count_time_once();
+        let Self { mut profile, callers, stacks, kind, cpus_of_machine, .. } = self;
         profile.stacks = callers.with_stacks_of(stacks.into_stacks());
         let seen = self.highest_cpu.map_or(1, |cpu| cpu.saturating_add(1));
-        let cpus = self.cpus_of_machine.unwrap_or(seen).max(1);
+        let cpus = cpus_of_machine.unwrap_or(seen).max(1);
         profile
             .warnings
             .insert(0, format!("this is {}: it has no energy, and names are as it has them", kind.name()));
-        TextProfile { kind, profile, symbols, cpus }
+        TextProfile { kind, profile, symbols, cpus, cpus_are_told: cpus_of_machine.is_some() }
+    }
+
+    /// Of clocks that count the same time one does.
+    fn count_time_once(&mut self) {
+        let names: Vec<&str> = self.profile.events.iter().map(|event| event.name.as_str()).collect();
+        let counts = counting_clocks(&names);
+        let more: Vec<&str> = names
+            .iter()
+            .zip(&counts)
+            .filter(|(name, counts)| is_clock(name) && !*counts)
+            .map(|(name, _)| *name)
+            .collect();
+        if more.is_empty() {
+            return;
+        }
+        let note = format!(
+            "another clock counts the time of {} as well: joules follow that one alone",
+            more.join(", ")
+        );
+        let others = self.profile.cells.iter_mut().filter(|cell| !counts[cell.event as usize]);
+        others.for_each(|cell| cell.time = Nanoseconds::ZERO);
+        self.profile.warnings.push(note);
     }
 
     fn name(&mut self, name: &str, is_java: bool) -> u32 {
@@ -306,6 +329,21 @@ impl Builder {
 
 fn is_clock(event: &str) -> bool {
     CLOCKS.contains(&event.split(':').next().unwrap_or(event))
+}
+
+/// Which of these events are clocks that count time that no other one does: the first that counts it in both modes, else the first
+/// of each mode, as `cpu-clock:u` and `cpu-clock:k`.
+fn counting_clocks(names: &[&str]) -> Vec<bool> {
+    let mode = |name: &str| -> Option<char> {
+        let modifiers = name.split_once(':').map_or("", |(_, modifiers)| modifiers);
+        let mut modes = ['u', 'k'].into_iter().filter(|mode| modifiers.contains(*mode));
+        modes.next().filter(|_| modes.next().is_none())
+    };
+    let of_both = names.iter().position(|name| is_clock(name) && mode(name).is_none());
+    let is_first =
+        |at: usize| !names[..at].iter().any(|other| is_clock(other) && mode(other) == mode(names[at]));
+    let counts = |at: usize| is_clock(names[at]) && of_both.map_or_else(|| is_first(at), |whole| whole == at);
+    (0..names.len()).map(counts).collect()
 }
 
 /// What perf's name for a module means.

@@ -60,6 +60,32 @@ fn samples_of_perf_script_become_cells() {
 }
 
 #[test]
+fn time_that_two_clocks_count_counts_once() {
+    let seconds = |events: &[&str]| {
+        let sample =
+            |event: &&str| format!("app 1/1 [000] 1.5:  1000000 {event}: \n\t  20 main (/bin/app)\n\n");
+        let text = parsed(&events.iter().map(sample).collect::<String>());
+        let nanos: u64 = text.profile.cells.iter().map(|cell| cell.time.as_nanos()).sum();
+        (nanos, text.profile.warnings.iter().any(|warning| warning.starts_with("another clock counts")))
+    };
+    assert_eq!(seconds(&["cpu-clock", "task-clock"]), (1_000_000, true));
+    assert_eq!(seconds(&["cpu-clock:u", "cpu-clock:k"]), (2_000_000, false));
+    assert_eq!(seconds(&["cpu-clock:u", "cpu-clock:k", "task-clock:u"]), (2_000_000, true));
+    assert_eq!(seconds(&["cpu-clock:u", "task-clock:uk", "page-faults"]), (1_000_000, true));
+}
+
+#[test]
+fn how_many_cpus_there_are_is_told_or_guessed() {
+    let sample = "app 1/1 [002] 1.5:  1000000 cpu-clock: \n\t  20 main (/bin/app)\n\n";
+    let of = |text: &str| {
+        let TextProfile { cpus, cpus_are_told, .. } = parsed(text);
+        (cpus, cpus_are_told)
+    };
+    assert_eq!(of(sample), (3, false));
+    assert_eq!(of(&format!("# nrcpus online : 8\n{sample}")), (8, true));
+}
+
+#[test]
 fn what_eprof_writes_beside_samples_is_no_sample() {
     let text = parsed(
         "sh 7/7 [000] 1.000000:          1 eprof/metadata/: \n\

@@ -36,6 +36,8 @@ pub struct TextProfile {
     pub symbols: Symbols,
     /// CPUs of the machine: as the text says, else those that were seen, at least one.
     pub cpus: u32,
+    /// The text says how many there are: else they are as many as were seen, by the highest number.
+    pub cpus_are_told: bool,
 }
 
 /// What is to be told apart beside stacks, threads and events.
