@@ -265,5 +265,6 @@ fn columns(energies: &SampleEnergies<'_>, selection: &Selection) -> Result<Vec<u
         return Ok(columns);
     }
     let method = ProfileMethod::of(domains.iter().map(|domain| domain.info.method));
-    Err(ReportError::NoJoules(MissingJoules::of(method, energies.samples())))
+    let why = MissingJoules::of(method, energies.samples());
+    Err(ReportError::NothingWithoutJoules { what: "periods of perf-data are", why })
 }

@@ -132,7 +132,7 @@ impl Report {
         let selected = Selected::resolve(&options.selection, profile)?;
         let weight = selected.weight;
         if options.by == Grouping::Domain && weight != Weight::Joules {
-            return Err(ReportError::NoJoules(MissingJoules::in_profile(profile)));
+            return Err(no_rows_by_domain(profile, &selected));
         }
         let wanted = options.wanted();
         let found = match options.has_own_sums() {
@@ -369,6 +369,14 @@ fn warnings(profile: &Profile, summary: &Summary, in_cells: &[f64]) -> Vec<Label
                 domain.info.name
             )));
         }
+/// Why rows by domain cannot be weighed by anything but joules.
+fn no_rows_by_domain(profile: &Profile, selected: &Selected) -> ReportError {
+    if selected.has_joules {
+        return ReportError::DomainsHaveNoSamples;
+    }
+    ReportError::NothingWithoutJoules { what: "domains are", why: MissingJoules::in_profile(profile) }
+}
+
     }
     let joules_missing = summary.method != crate::profile::ProfileMethod::None && !summary.has_joules();
     if joules_missing {

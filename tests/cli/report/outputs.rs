@@ -156,6 +156,22 @@ fn what_has_no_samples_is_exported_to_no_format() {
 }
 
 #[test]
+fn domains_have_no_samples_and_say_so() {
+    let folder = Folder::with(&Recorded::default());
+    let error = folder.error(&["report", "--by", "domain", "--weight", "samples"]);
+    assert!(error.contains("domains have joules and no samples"), "{error}");
+    folder.output(&["report", "--by", "domain", "--weight", "joules"]);
+    fs::write(folder.path().join("text"), "main;work 3\n").expect("writable");
+    for by in ["domain", "bucket"] {
+        let error = folder.error(&["report", "text", "--by", by]);
+        assert!(
+            error.contains("no joules in this recording") && !error.contains("--weight"),
+            "{by}: {error}"
+        );
+    }
+}
+
+#[test]
 fn a_folder_that_is_mistyped_is_no_folder() {
     let folder = Folder::with(&Recorded::default());
     for arguments in [
