@@ -2,7 +2,7 @@
 //!
 //! Joules are `null`, not 0, where there are none (`method` is then `"none"`). In `balance`,
 //! `attributed + static + other + lost + recorder` is `total_joules`: `other` is other processes, and `recorder` eprof itself. `rows` are what was attributed; rows of the balance itself (named in
-//! square brackets, `kind` is `"balance"`) are among them only if asked for. What is not known, as
+//! square brackets, `kind` is `"balance"`) are among them only if asked for, and what `not_selected` has then, too. What is not known, as
 //! an error (`stderr_joules`) of callers, is `null`. `hidden_callers` tells of how many samples
 //! the chain of frame pointers lacked callers that were found elsewhere, and of how many it still lacks them, or it is not known whether it does.
 

@@ -402,6 +402,21 @@ fn an_error_that_nobody_knows_is_no_zero() {
 }
 
 #[test]
+fn rows_of_everything_add_up_to_it_whatever_is_selected() {
+    let selection = Selection { thread: Some(Regex::new("worker").expect("valid")), ..Selection::default() };
+    let options = Options { selection, whole: true, ..Options::default() };
+    let table = table(&options, Style::default());
+    let report = report(&options);
+    let sum: Joules = report.rows.iter().map(|row| row.own.joules).sum();
+    assert!(report.not_selected.joules > Joules::ZERO, "{:?}", report.not_selected);
+    assert!((sum / report.summary.balance.measured - 1.0).abs() < 1e-12, "{sum}");
+    let (rows, _) = rows_for_programs(&report);
+    let shares: f64 = rows.iter().map(|row| row["self_share"].as_f64().expect("a share")).sum();
+    assert!((shares - 1.0).abs() < 1e-12, "{shares}");
+    assert!(table.contains("[not selected]") && !table.contains("samples not selected"), "{table}");
+}
+
+#[test]
 fn without_energy_the_report_is_by_samples_and_says_so() {
     let (mut profile, symbols) = sample_profile();
     profile.domains.clear();

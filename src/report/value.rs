@@ -230,6 +230,10 @@ impl Report {
                 _ => Row::of_balance(name, joules),
             };
             self.rows.extend(parts.into_iter().map(row));
+            self.rows.extend(self.has_row_of_not_selected().then(|| {
+                // It is within everything, as what no sample was charged with is.
+                Row::of_balance("[not selected]", self.not_selected.joules)
+            }));
             self.whole.joules = self.summary.balance.measured;
         }
         if let Some(pattern) = &options.rows {
@@ -326,6 +330,11 @@ impl Report {
     /// A row's watts while it ran; `None` where joules follow time alone, so that all rows have the same.
     pub fn watts(&self, row: &Row) -> Option<Watts> {
         row.own.watts().filter(|_| !self.summary.is_by_time)
+    }
+
+    /// Whether what was not selected is a row: it is within the whole, where that is everything measured.
+    pub(super) fn has_row_of_not_selected(&self) -> bool {
+        self.includes_balance && self.not_selected.joules > Joules::ZERO
     }
 
     /// One standard error of a row's own joules; `None` where it is not known.
