@@ -25,7 +25,7 @@ use super::needed::Needed;
 use super::new_file::{NewFile, Readers, keep_inputs};
 use super::opening;
 use super::output;
-use super::select_args::SelectArgs;
+use super::select_args::{SelectArgs, given};
 use super::work_progress::WorkProgress;
 
 mod tables;
@@ -178,12 +178,21 @@ fn is_of_plain_json(path: Option<&Path>) -> bool {
     ending.is_some_and(|ending| ending.eq_ignore_ascii_case("json"))
 }
 
+/// The options that were given by which an export has a part of the recording, or its stacks otherwise than they are.
+fn options_of_a_part(args: &ExportArgs) -> Vec<&'static str> {
+    let of_stacks = given(&[
+        ("--by", !args.by.is_empty()),
+        ("--whole", args.whole),
+        ("--root", !matches!(args.root, RootArg::Auto)),
+    ]);
+    [args.select.given(), of_stacks].concat()
+}
+
 fn export_tables(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {
     let Some(folder) = args.output.as_deref().filter(|path| *path != Path::new("-")) else {
         bail!("parquet is several files: name their folder with -o");
     };
-    let selects = args.select.selects() || !args.by.is_empty() || args.whole;
-    if selects || !matches!(args.root, RootArg::Auto) {
+    if !options_of_a_part(args).is_empty() {
         bail!(
             "the tables have all of a recording, or their sums would not hold: select and group when asking them (`eprof \
              fleet report {} --where ... --by ...`)",
@@ -197,6 +206,16 @@ fn export_perf_data(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {
     let [input] = paths else {
         bail!("perf-data is one recording with its samples' periods changed: export one file at a time");
     };
+    let mut options = options_of_a_part(args);
+    // Samples have the joules of those domains that are chosen.
+    options.retain(|&option| option != "--domain");
+    if !options.is_empty() {
+        bail!(
+            "perf-data has all samples of the recording, whatever {} says: select when reading it (`perf report --comms NAME`, \
+             `--tid`), or export another format, such as pprof or collapsed",
+            options.join(" and ")
+        );
+    }
     let recording = opening::open(input)?;
     let options = args.input.analyze_options(&recording, input, Needed::STACKS)?;
     let progress = WorkProgress::of(format!("dividing the joules of {}", input.display()));
@@ -265,5 +284,6 @@ fn columns(energies: &SampleEnergies<'_>, selection: &Selection) -> Result<Vec<u
         return Ok(columns);
     }
     let method = ProfileMethod::of(domains.iter().map(|domain| domain.info.method));
-    Err(ReportError::NoJoules(MissingJoules::of(method, energies.samples())))
+    let why = MissingJoules::of(method, energies.samples());
+    Err(ReportError::NothingWithoutJoules { what: "periods of perf-data are", why })
 }

@@ -29,7 +29,7 @@ use super::needed::Needed;
 use super::new_file::keep_inputs;
 use super::output::{self, Color};
 use super::pager::Paging;
-use super::select_args::SelectArgs;
+use super::select_args::{SelectArgs, given};
 use super::work_progress::WorkProgress;
 
 const EXAMPLES: &str = "\
@@ -208,6 +208,7 @@ fn run_once(args: &ReportArgs, paging: Paging) -> Outcome {
     }
     let paths = args.input.paths()?;
     args.check_by(&paths)?;
+    args.check_buckets()?;
     for output in [&args.output, &args.svg] {
         keep_inputs(output.as_deref(), &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
     }
@@ -381,6 +382,27 @@ impl ReportArgs {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Buckets are of all that ran, and in the order of time: other options would be as if they were not there.
+    fn check_buckets(&self) -> anyhow::Result<()> {
+        let of_rows = given(&[
+            ("--children", self.children),
+            ("--callers", self.callers.is_some()),
+            ("--callees", self.callees.is_some()),
+            ("--sort", self.sort.is_some()),
+            ("--filter", self.filter.is_some()),
+            ("--whole", self.whole),
+        ]);
+        let options = [self.select.given(), of_rows].concat();
+        if self.rows() != Some(By::Bucket) || options.is_empty() {
+            return Ok(());
+        }
+        bail!(
+            "buckets are stretches of time in which all that ran took the same joules: leave out {}; `eprof view` shows over time \
+             what --thread, --process, --through, --event and --domain select",
+            options.join(" and ")
+        )
     }
 
     fn grouping(&self) -> Grouping {

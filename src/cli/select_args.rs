@@ -58,11 +58,18 @@ impl SelectArgs {
         }
     }
 
-    /// Whether anything is left out or weighed otherwise than usual.
-    pub fn selects(&self) -> bool {
+    /// The options that were given by which anything is left out or weighed otherwise than by joules.
+    pub fn given(&self) -> Vec<&'static str> {
         let Self { weight, domain, event, thread, process, through } = self;
-        let of_names = domain.is_some() || event.is_some();
-        of_names || weight.is_some() || thread.is_some() || process.is_some() || through.is_some()
+        let is_other_weight = weight.is_some_and(|weight| !matches!(weight, WeightArg::Joules));
+        given(&[
+            ("--weight", is_other_weight),
+            ("--domain", domain.is_some()),
+            ("--event", event.is_some()),
+            ("--thread", thread.is_some()),
+            ("--process", process.is_some()),
+            ("--through", through.is_some()),
+        ])
     }
 
     /// Whether threads must be told apart.
@@ -74,4 +81,9 @@ impl SelectArgs {
     pub fn needs_stacks(&self) -> bool {
         self.through.is_some()
     }
+}
+
+/// The names of those options that were given.
+pub fn given(options: &[(&'static str, bool)]) -> Vec<&'static str> {
+    options.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| *name).collect()
 }

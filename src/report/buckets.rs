@@ -62,13 +62,14 @@ impl BucketReport {
     /// Of a profile that was made with its slices kept.
     ///
     /// # Errors
-    /// [`ReportError::NoJoules`] if there are no buckets.
+    /// [`ReportError::NothingWithoutJoules`] if there are no buckets.
     pub fn new(parts: &dyn ProfileParts, symbols: &Symbols) -> Result<Self, ReportError> {
         let profile = parts.profile();
         let has_buckets = !profile.slices.is_empty() && profile.merged.is_empty();
         let division = profile.division.as_ref().filter(|_| has_buckets);
         let Some(division) = division else {
-            return Err(ReportError::NoJoules(MissingJoules::in_profile(profile)));
+            let why = MissingJoules::in_profile(profile);
+            return Err(ReportError::NothingWithoutJoules { what: "buckets are", why });
         };
         let top: Vec<usize> = profile.top_domains().map(|(index, _)| index).collect();
         let has_model = top.iter().all(|&index| division.domains.get(index).is_some_and(Option::is_some));
@@ -320,6 +321,7 @@ mod tests {
     #[test]
     fn without_slices_there_are_no_buckets() {
         let (profile, symbols) = Fixture::default().finish();
-        assert!(matches!(BucketReport::new(&profile, &symbols), Err(ReportError::NoJoules(_))));
+        let error = BucketReport::new(&profile, &symbols).expect_err("nothing was measured").to_string();
+        assert!(error.contains("buckets are of nothing else") && !error.contains("--weight"), "{error}");
     }
 }

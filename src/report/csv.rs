@@ -48,7 +48,6 @@ pub fn write(report: &Report, out: impl Write) -> Result<(), ReportError> {
 
 fn cells(report: &Report, row: &Row) -> [String; COLUMNS.len()] {
     let joules = |totals: &Totals| report.summary.has_joules().then(|| totals.joules.as_joules());
-    let stderr = joules(&row.own).map(|_| row.own.standard_error());
     // Joules of a domain have none.
     let of_samples = report.by != Grouping::Domain;
     let function = row.place.as_ref().map(|place| place.function.csv());
@@ -60,7 +59,7 @@ fn cells(report: &Report, row: &Row) -> [String; COLUMNS.len()] {
         cell(row.ids.1),
         cell(joules(&row.own)),
         cell(joules(&row.total)),
-        cell(stderr.map(Joules::as_joules)),
+        cell(report.error(row).map(Joules::as_joules)),
         cell(report.share(&row.own)),
         cell(of_samples.then_some(row.own.samples)),
         cell(of_samples.then_some(row.total.samples)),

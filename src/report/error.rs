@@ -75,6 +75,19 @@ pub enum ReportError {
     /// Joules were asked for where there are none.
     #[error("there are no joules in this recording: {0}; {repair}; or take `--weight samples`", repair = .0.repair())]
     NoJoules(MissingJoules),
+    /// The same, of what shows nothing but joules.
+    #[error("there are no joules in this recording, and {what} of nothing else: {why}; {repair}", repair = .why.repair())]
+    NothingWithoutJoules {
+        /// What was asked for, with its verb.
+        what: &'static str,
+        /// Why there are none.
+        why: MissingJoules,
+    },
+    /// Domains were to be weighed by samples or counts.
+    #[error(
+        "domains have joules and no samples: take `--weight joules`, or `--by event` for samples and counts"
+    )]
+    DomainsHaveNoSamples,
     /// No sample is left.
     #[error("nothing to show: {0}")]
     NothingSelected(String),

@@ -2,7 +2,8 @@
 //!
 //! Joules are `null`, not 0, where there are none (`method` is then `"none"`). In `balance`,
 //! `attributed + static + other + lost + recorder` is `total_joules`: `other` is other processes, and `recorder` eprof itself. `rows` are what was attributed; rows of the balance itself (named in
-//! square brackets, `kind` is `"balance"`) are among them only if asked for. `hidden_callers` tells of how many samples
+//! square brackets, `kind` is `"balance"`) are among them only if asked for, and what `not_selected` has then, too. What is not known, as
+//! an error (`stderr_joules`) of callers, is `null`. `hidden_callers` tells of how many samples
 //! the chain of frame pointers lacked callers that were found elsewhere, and of how many it still lacks them, or it is not known whether it does.
 
 use std::io::Write;
@@ -245,7 +246,7 @@ impl<'a> JsonRow<'a> {
             tid: row.ids.1,
             self_joules: joules(&row.own),
             total_joules: joules(&row.total),
-            stderr_joules: joules(&row.own).filter(|_| sampled).map(|_| row.own.standard_error()),
+            stderr_joules: report.error(row),
             self_samples: of_samples.then_some(row.own.samples),
             total_samples: of_samples.then_some(row.total.samples),
             self_count: of_samples.then_some(row.own.count),

@@ -178,6 +178,8 @@ impl Totals {
 #[derive(Clone)]
 pub(super) struct Selected {
     pub weight: Weight,
+    /// The domains that are summed have joules.
+    pub has_joules: bool,
     /// Columns of the profile's joules that are summed.
     pub domains: Vec<usize>,
     /// Joules are those of a domain that was asked for.
@@ -234,7 +236,7 @@ impl Selected {
         let launches = profile.events.iter().position(|event| event.name == GPU_LAUNCH_EVENT);
         let without_time = launches.map(|index| index as u32).filter(|_| event.is_none());
         let is_of_one_domain = selection.domain.is_some();
-        Ok(Self { weight, domains, is_of_one_domain, partial, event, without_time, threads })
+        Ok(Self { weight, has_joules, domains, is_of_one_domain, partial, event, without_time, threads })
     }
 
     /// The same selection, of the samples of some threads alone.

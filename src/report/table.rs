@@ -166,7 +166,7 @@ fn sums(report: &Report) -> Vec<Row> {
     line(whole_name(report).to_owned(), report.whole);
     // How often other events happened is no part of how often this one did.
     let is_of_others = report.weight == Weight::Count && report.event.is_some();
-    if !report.not_selected.is_empty() && !is_of_others {
+    if !report.not_selected.is_empty() && !is_of_others && !report.has_row_of_not_selected() {
         line(NOT_SELECTED.to_owned(), report.not_selected);
     }
     lines

@@ -371,6 +371,51 @@ fn rows_are_sorted_as_asked() {
     assert_eq!(first(SortKey::Name), "LazyCompile:~sum app.js:3");
 }
 
+/// Rows as JSON has them, and the errors of joules that CSV has: its names have no commas.
+fn rows_for_programs(report: &Report) -> (Vec<serde_json::Value>, Vec<String>) {
+    let json: serde_json::Value = serde_json::from_str(&text(|out| json::write(report, out))).expect("valid");
+    let csv = text(|out| csv::write(report, out));
+    let errors = csv.lines().skip(1).map(|line| line.split(',').nth(7).unwrap_or_default().to_owned());
+    (json["rows"].as_array().expect("rows").clone(), errors.collect())
+}
+
+#[test]
+fn an_error_that_nobody_knows_is_no_zero() {
+    let (mut profile, symbols) = sample_profile();
+    profile.cell_variances.clear();
+    let of = |side| Some(Neighbours { side, function: FunctionChoice::Named("main".to_owned()) });
+    for neighbours in [None, of(Side::Callers), of(Side::Callees)] {
+        let options = Options { neighbours, ..Options::default() };
+        let report = Report::new(&profile, &symbols, &options).expect("joules");
+        let (rows, errors) = rows_for_programs(&report);
+        assert!(!rows.is_empty() && rows.iter().all(|row| row["stderr_joules"].is_null()), "{rows:?}");
+        assert!(errors.iter().all(String::is_empty), "{errors:?}");
+    }
+    let (rows, errors) = rows_for_programs(&report(&Options { whole: true, ..Options::default() }));
+    for (row, error) in rows.iter().zip(errors) {
+        let is_balance = row["kind"] == "balance";
+        assert_eq!(row["stderr_joules"].is_null(), is_balance, "{row}");
+        assert_eq!(error.is_empty(), is_balance, "{row}");
+        let has_nothing = row["self_joules"] == 0.0;
+        assert!(is_balance || has_nothing == (error == "0"), "{row}: what has nothing is off by nothing");
+    }
+}
+
+#[test]
+fn rows_of_everything_add_up_to_it_whatever_is_selected() {
+    let selection = Selection { thread: Some(Regex::new("worker").expect("valid")), ..Selection::default() };
+    let options = Options { selection, whole: true, ..Options::default() };
+    let table = table(&options, Style::default());
+    let report = report(&options);
+    let sum: Joules = report.rows.iter().map(|row| row.own.joules).sum();
+    assert!(report.not_selected.joules > Joules::ZERO, "{:?}", report.not_selected);
+    assert!((sum / report.summary.balance.measured - 1.0).abs() < 1e-12, "{sum}");
+    let (rows, _) = rows_for_programs(&report);
+    let shares: f64 = rows.iter().map(|row| row["self_share"].as_f64().expect("a share")).sum();
+    assert!((shares - 1.0).abs() < 1e-12, "{shares}");
+    assert!(table.contains("[not selected]") && !table.contains("samples not selected"), "{table}");
+}
+
 #[test]
 fn without_energy_the_report_is_by_samples_and_says_so() {
     let (mut profile, symbols) = sample_profile();

@@ -10,7 +10,7 @@ use super::nothing_selected;
 use super::perf_data::ENERGY_EVENT;
 use super::repeated::said_once;
 use super::row_sums::RowsWanted;
-use super::rows::{self, Grouping, Row, SortKey};
+use super::rows::{self, Grouping, Row, RowKind, SortKey};
 use super::select::{Selected, Selection, Totals, Weight};
 use super::summary::{EventSummary, Summary, Verified};
 use super::sums::{Found, Sums};
@@ -120,6 +120,8 @@ pub struct Report {
     /// Why there is nothing to show, where there is nothing: in a piece of time that is as it should be, in a whole recording it is
     /// a mistake.
     nothing: Option<String>,
+    /// Errors of joules are known.
+    has_errors: bool,
 }
 
 impl Report {
@@ -132,7 +134,7 @@ impl Report {
         let selected = Selected::resolve(&options.selection, profile)?;
         let weight = selected.weight;
         if options.by == Grouping::Domain && weight != Weight::Joules {
-            return Err(ReportError::NoJoules(MissingJoules::in_profile(profile)));
+            return Err(no_rows_by_domain(profile, &selected));
         }
         let wanted = options.wanted();
         let found = match options.has_own_sums() {
@@ -195,6 +197,7 @@ impl Report {
                 .collect(),
             summary,
             nothing,
+            has_errors: false,
         };
         let chose_itself = options.selection.weight.is_none();
         report.warnings.extend(report.why_no_joules().filter(|_| chose_itself));
@@ -206,6 +209,7 @@ impl Report {
     fn finish(&mut self, options: &Options) {
         // Of all rows: those that are taken away have errors as well.
         let has_errors = self.rows.iter().any(|row| row.own.variance > 0.0);
+        self.has_errors = has_errors;
         let whole = self.rows.iter().map(|row| row.own.joules).sum();
         let sum = |report: &Self, rows: &[Row]| {
             let mut sum: Totals = rows.iter().map(|row| row.own).sum();
@@ -226,6 +230,10 @@ impl Report {
                 _ => Row::of_balance(name, joules),
             };
             self.rows.extend(parts.into_iter().map(row));
+            self.rows.extend(self.has_row_of_not_selected().then(|| {
+                // It is within everything, as what no sample was charged with is.
+                Row::of_balance("[not selected]", self.not_selected.joules)
+            }));
             self.whole.joules = self.summary.balance.measured;
         }
         if let Some(pattern) = &options.rows {
@@ -324,6 +332,19 @@ impl Report {
         row.own.watts().filter(|_| !self.summary.is_by_time)
     }
 
+    /// Whether what was not selected is a row: it is within the whole, where that is everything measured.
+    pub(super) fn has_row_of_not_selected(&self) -> bool {
+        self.includes_balance && self.not_selected.joules > Joules::ZERO
+    }
+
+    /// One standard error of a row's own joules; `None` where it is not known.
+    pub fn error(&self, row: &Row) -> Option<Joules> {
+        // Where nothing was sampled there is nothing to be wrong about.
+        let is_known = row.own.variance > 0.0 || self.has_errors && row.own.is_empty();
+        let has_joules = self.summary.has_joules() && row.kind == RowKind::Samples;
+        (has_joules && is_known).then(|| row.own.standard_error())
+    }
+
     /// The share that a row has of all time; `None` where no event told the time.
     pub fn time_share(&self, totals: &Totals) -> Option<f64> {
         let whole = self.whole.time.as_secs_f64();
@@ -346,6 +367,14 @@ fn chance_of_sum(rows: &[Row], whole: Joules) -> f64 {
     let roots: f64 = rows.iter().map(|row| square(row).max(0.0).sqrt()).sum();
     let is_all = rows.iter().map(|row| row.own.joules).sum::<Joules>() >= whole;
     if is_all { 0.0 } else { (own - (roots * roots - squares)).max(0.0) }
+}
+
+/// Why rows by domain cannot be weighed by anything but joules.
+fn no_rows_by_domain(profile: &Profile, selected: &Selected) -> ReportError {
+    if selected.has_joules {
+        return ReportError::DomainsHaveNoSamples;
+    }
+    ReportError::NothingWithoutJoules { what: "domains are", why: MissingJoules::in_profile(profile) }
 }
 
 /// The profile's own warnings, and what does not add up. `in_cells` are the joules of all cells, by domain.

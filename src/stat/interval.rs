@@ -12,6 +12,7 @@ const NORMAL: f64 = 1.959_964;
 
 /// A mean with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(into = "Written")]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
@@ -20,11 +21,34 @@ pub struct Estimate {
     pub half_width: Option<f64>,
     /// What all values may be off by alike, one standard error as a share of them: no repeat shows it. 0 where they were
     /// measured.
-    #[serde(skip)]
     pub common_error: f64,
     /// The interval that the truth is to be expected in.
+    bounds: Option<Bounds>,
+}
+
+/// An estimate as JSON has it. Half a width is that of the bounds beside it, or has a name that says what it is of.
+#[derive(Serialize)]
+struct Written {
+    mean: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    half_width: Option<Option<f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    half_width_of_repeats: Option<Option<f64>>,
     #[serde(flatten)]
     bounds: Option<Bounds>,
+}
+
+impl From<Estimate> for Written {
+    fn from(estimate: Estimate) -> Self {
+        let Estimate { mean, half_width, common_error, bounds } = estimate;
+        let is_of_repeats = common_error > 0.0;
+        Self {
+            mean,
+            half_width: (!is_of_repeats).then_some(half_width),
+            half_width_of_repeats: is_of_repeats.then_some(half_width),
+            bounds,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -99,6 +123,13 @@ mod tests {
         let (low, high) = repeated.with_common_error(0.1).bounds().expect("three values");
         assert!((high / 12.0 - 0.4543f64.exp()).abs() < 1e-3 && (low * high - 144.0).abs() < 1e-9);
         assert_eq!(Estimate::of(&[0.0]).expect("one").with_common_error(0.6).bounds(), None);
+        let written = |estimate: Estimate| {
+            let value = serde_json::to_value(estimate).expect("JSON");
+            let number = |key: &str| value[key].as_f64();
+            (number("half_width"), number("half_width_of_repeats"), number("high"))
+        };
+        assert_eq!(written(repeated), (repeated.half_width, None, repeated.bounds().map(|bounds| bounds.1)));
+        assert_eq!(written(repeated.with_common_error(0.1)), (None, repeated.half_width, Some(high)));
         let below = Estimate::of(&[-2.0]).expect("one").with_common_error(0.6).bounds().expect("known");
         assert!(below.0 < -2.0 && below.1 > -2.0 && below.1 < 0.0, "{below:?}");
     }

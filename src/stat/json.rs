@@ -29,7 +29,8 @@ struct Domain<'a> {
     in_total: bool,
     idle_watts_subtracted: Option<Watts>,
     /// Of an estimate: one standard error of the watts that were assumed, as a share, in all runs alike. It is in `low` and
-    /// `high` of joules and watts, which the truth is to be expected between; `half_width` is of repeats alone.
+    /// `high` of joules and watts, which the truth is to be expected between; beside these stands `half_width_of_repeats` in
+    /// place of `half_width`.
     #[serde(skip_serializing_if = "Option::is_none")]
     assumed_watts_error: Option<f64>,
 }

@@ -10,6 +10,10 @@ use crate::units::{Joules, Nanoseconds, Watts};
 /// Name of the estimated domain.
 pub const ESTIMATED_DOMAIN: &str = "cpu";
 
+/// Of a recording by other events alone.
+const TELLS_NO_TIME: &str = "no event of this recording tells CPU time, which joules are estimated from: no function has any. Record \
+     cpu-clock or cycles as well (-e cpu-clock,EVENT); `--weight samples` shows what was sampled";
+
 /// Joules by CPU time, and the machine's idle power for the static row.
 ///
 /// A busy CPU adds `(busy - idle) / cpus` watts: the straight line between the two given figures.
@@ -37,6 +41,10 @@ impl Estimate {
     /// Gives the cells of a profile without joules those of their CPU time.
     pub fn add_to(&self, profile: &mut Profile) {
         profile.cell_joules = self.joules(&profile.cells);
+        let tells_none = profile.cells.iter().all(|cell| cell.time == Nanoseconds::ZERO);
+        if tells_none && !profile.cells.is_empty() {
+            profile.warnings.push(TELLS_NO_TIME.to_owned());
+        }
         profile.domains = vec![self.domain(&profile.cell_joules, profile.duration)];
     }
 
@@ -77,20 +85,37 @@ mod tests {
     use super::*;
     use crate::profile::{StackId, ThreadIndex};
 
-    #[test]
-    fn half_of_two_cpus_is_a_quarter_of_the_dynamic_power() {
-        let cell = Cell {
+    const WATTS: WattsRange = WattsRange { idle: Watts::from_watts(10.0), busy: Watts::from_watts(50.0) };
+
+    fn cell(time: Nanoseconds) -> Cell {
+        Cell {
             stack: StackId(0),
             thread: ThreadIndex(0),
             cpu: None,
             event: 0,
             samples: 500,
             count: 500_000_000,
-            time: Nanoseconds::from_millis(500),
+            time,
+        }
+    }
+
+    #[test]
+    fn samples_that_tell_no_time_have_no_joules_and_that_is_said() {
+        let warnings = |cells: Vec<Cell>| {
+            let mut profile = Profile { cells, ..Profile::default() };
+            Estimate::new(2, WATTS).add_to(&mut profile);
+            profile.warnings
         };
-        let watts = WattsRange { idle: Watts::from_watts(10.0), busy: Watts::from_watts(50.0) };
-        let estimate = Estimate::new(2, watts);
-        let joules = estimate.joules(&[cell]);
+        let none = || cell(Nanoseconds::ZERO);
+        assert_eq!(warnings(vec![none(), none()]), [TELLS_NO_TIME]);
+        assert!(warnings(vec![none(), cell(Nanoseconds::from_millis(1))]).is_empty());
+        assert!(warnings(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn half_of_two_cpus_is_a_quarter_of_the_dynamic_power() {
+        let estimate = Estimate::new(2, WATTS);
+        let joules = estimate.joules(&[cell(Nanoseconds::from_millis(500))]);
         let domain = estimate.domain(&joules, Nanoseconds::from_millis(1000));
         // One CPU adds 20 W; it ran for half a second.
         assert_eq!(joules, [Joules::from_joules(10.0)]);

@@ -156,6 +156,52 @@ fn what_has_no_samples_is_exported_to_no_format() {
 }
 
 #[test]
+fn options_that_would_change_nothing_are_refused() {
+    let folder = Folder::with(&Recorded::default());
+    let samples = [
+        &["--weight", "samples"][..],
+        &["--event", "cpu-clock"],
+        &["--thread", "app"],
+        &["--process", "nobody"],
+        &["--through", "heavy"],
+        &["--whole"],
+    ];
+    let of_rows = [
+        &["--domain", "package-0"][..],
+        &["--filter", "heavy"],
+        &["--callers", "heavy"],
+        &["--sort", "name"],
+    ];
+    for option in samples.iter().chain(&of_rows) {
+        let error = folder.error(&[&["report", "--by", "bucket"], *option].concat());
+        assert!(error.contains(&format!("leave out {}; `eprof view`", option[0])), "{option:?}: {error}");
+    }
+    for option in samples.iter().chain(&[&["--by", "rank"][..], &["--root", "thread"]]) {
+        let error = folder.error(&[&["export", "--format", "perf-data"], *option].concat());
+        assert!(error.contains(&format!("whatever {} says: select", option[0])), "{option:?}: {error}");
+    }
+    assert_eq!(files(folder.path()), 1, "the recording alone");
+    folder.output(&["report", "--by", "bucket", "--weight", "joules"]);
+    folder.output(&["export", "--format", "perf-data", "--domain", "package-0", "--weight", "joules"]);
+}
+
+#[test]
+fn domains_have_no_samples_and_say_so() {
+    let folder = Folder::with(&Recorded::default());
+    let error = folder.error(&["report", "--by", "domain", "--weight", "samples"]);
+    assert!(error.contains("domains have joules and no samples"), "{error}");
+    folder.output(&["report", "--by", "domain", "--weight", "joules"]);
+    fs::write(folder.path().join("text"), "main;work 3\n").expect("writable");
+    for by in ["domain", "bucket"] {
+        let error = folder.error(&["report", "text", "--by", by]);
+        assert!(
+            error.contains("no joules in this recording") && !error.contains("--weight"),
+            "{by}: {error}"
+        );
+    }
+}
+
+#[test]
 fn a_folder_that_is_mistyped_is_no_folder() {
     let folder = Folder::with(&Recorded::default());
     for arguments in [
