@@ -57,7 +57,8 @@ impl Decoder {
     /// When, where and for which event a record was made.
     ///
     /// Fields that the recording does not have are `None`, and so is all of a record that the
-    /// recorder made up (mappings that were there before): its `sample_id` is zeros.
+    /// recorder made up (mappings that were there before): its `sample_id` is zeros, but for the event of
+    /// [`Record::LostInAll`].
     #[inline]
     pub fn context(&self, raw: &RawRecord<'_>) -> RecordContext {
         match raw.kind {
@@ -103,7 +104,7 @@ impl Decoder {
             return Ok(());
         };
         if raw.kind != record_type::SAMPLE {
-            *record = Self::decode_other(layout, raw)?;
+            *record = Self::decode_other(layout, raw, context)?;
             return Ok(());
         }
         *record = Record::Sample(Sample::default());
@@ -116,12 +117,16 @@ impl Decoder {
         }
     }
 
-    fn decode_other<'a>(layout: &EventLayout, raw: &RawRecord<'a>) -> Result<Record<'a>, ReadError> {
+    fn decode_other<'a>(
+        layout: &EventLayout,
+        raw: &RawRecord<'a>,
+        context: &RecordContext,
+    ) -> Result<Record<'a>, ReadError> {
         let malformed = |field| ReadError::Malformed { offset: raw.offset, kind: raw.kind, field };
         match raw.kind {
             record_type::FINISHED_ROUND => Ok(Record::FinishedRound),
             record_type::USER_START.. => Ok(Record::Other(raw.kind)),
-            _ => kernel::decode(layout, raw).map_err(malformed),
+            _ => kernel::decode(layout, raw, context).map_err(malformed),
         }
     }
 
@@ -183,7 +188,9 @@ impl Decoder {
         let layout = &layout.trailer;
         let time = trailer.u64(layout.time);
         if time == Some(0) {
-            return RecordContext::default();
+            // What is told of a counter at the end has its id all the same.
+            let event = event.filter(|_| raw.kind == record_type::LOST_SAMPLES);
+            return RecordContext { event, ..RecordContext::default() };
         }
         let time = time.map(Timestamp::from_nanos);
         context(time, trailer.u32s(layout.tid), trailer.u32s(layout.cpu), event)

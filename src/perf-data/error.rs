@@ -20,13 +20,20 @@ pub enum ReadError {
         /// What the system said.
         source: io::Error,
     },
-    /// `perf record --threads` writes a folder of files.
-    #[error(
-        "{} is a folder, as `perf record --threads` writes it; record without --threads to get one file",
-        path.display()
-    )]
+    /// No file, but a folder of some.
+    #[error("{} is a folder: name the file in it, which is called `data` where perf made the folder", path.display())]
     Folder {
         /// The folder.
+        path: PathBuf,
+    },
+    /// Of a folder that `perf record --threads` wrote all files are missing but for the first.
+    #[error(
+        "{} is one file of a folder that `perf record --threads` wrote, and the records are in others (data.0 and so on), which \
+         are not beside it: copy all of the folder, or record without --threads to get one file",
+        input_name(path)
+    )]
+    FilesMissing {
+        /// The file that is there.
         path: PathBuf,
     },
     /// Nothing is in it.

@@ -187,6 +187,8 @@ pub mod misc {
     pub const SWITCH_OUT: u16 = 1 << 13;
     /// Mappings: a build-id stands where the inode would.
     pub const MMAP_BUILD_ID: u16 = 1 << 14;
+    /// LOST_SAMPLES: samples that a BPF program passed over, as it was told to.
+    pub const LOST_SAMPLES_BPF: u16 = 1 << 15;
     /// Build-id sections: the length of the id is given.
     pub const BUILD_ID_SIZE: u16 = 1 << 15;
 }

@@ -91,6 +91,15 @@ pub(crate) struct Data {
     pub(crate) missing: u64,
     /// The recorder came to write the features, its last act.
     pub(crate) finished: bool,
+    /// Where those of further files begin, if they come out of several: see [`folder`](crate::folder).
+    pub(crate) further_files: Vec<usize>,
+}
+
+impl Data {
+    /// All of these are there, of one file.
+    pub(crate) fn whole(range: Range<usize>) -> Self {
+        Self { range, missing: 0, finished: true, further_files: Vec::new() }
+    }
 }
 
 /// Finds the records. Those of a recorder that was killed go on to the file's end: the header has the
@@ -103,7 +112,12 @@ pub(crate) fn data(header: &FileHeader, length: usize) -> Result<Data, ReadError
     let finished = header.data.size > 0 && header.features != [0; 4];
     let size = if finished || header.data.size > present { header.data.size } else { present };
     let readable = size.min(present);
-    Ok(Data { range: start..start + readable as usize, missing: size - readable, finished })
+    Ok(Data {
+        range: start..start + readable as usize,
+        missing: size - readable,
+        finished,
+        further_files: Vec::new(),
+    })
 }
 
 /// The attributes and ids of a file.

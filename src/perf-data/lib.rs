@@ -19,15 +19,15 @@
 //! - Follow tasks and mappings, unwind copied stacks, or look up symbols.
 //! - Give out all of a sample: weights, data sources, transactions, registers at the interrupt, physical addresses,
 //!   control groups, page sizes and hardware trace are passed over. Branch stacks and counter values come as bytes.
-//! - Read the folders of `perf record --threads`, and the first version of the format, which nothing has written
-//!   since 2010. Both are refused by name.
+//! - Read the first version of the format, which nothing has written since 2010. It is refused by name.
+//! - Put the files of a folder of `perf record --threads` in order: their records stand one file behind the other.
 //!
 //! # How it is made
 //!
 //! ```text
 //!                  header, pipe ──► features, names, tracing_data ──► reader: PerfData
 //!   reading         ▲                                                   │
-//!         source ───┤                                                   ▼
+//! source, folder ───┤                                                   ▼
 //!                   ▼                                         decode, ids, layout: Decoder
 //!                  walk ─► expand ─► window ─► records: Records, RawRecord ──┴──► record: Record, Sample
 //!
@@ -46,7 +46,7 @@
 //!   too, if the damage leaves a way to find it ([`ReadError::is_recoverable`]). Damaged feature sections are
 //!   as if they were not there. Opening takes time in proportion to the file's size at most.
 //! - **Bounded memory.** A file is mapped and its records are borrowed from the map; a pipe is copied to a nameless
-//!   temporary file first. Besides, memory is taken for
+//!   temporary file first, and so are the files of a folder. Besides, memory is taken for
 //!   the attributes, ids and features, which is in proportion to their size in the file;
 //!   and for records that are compressed or of the other byte order, about 5 MiB and zstd's window (at most 128 MiB)
 //!   with [`Records::next`]. With [`Records::next_raw`], such records are kept until [`Records::release_before`];
@@ -217,6 +217,7 @@ mod decode;
 mod error;
 mod event;
 mod expand;
+mod folder;
 mod header;
 mod ids;
 mod input_name;

@@ -12,7 +12,8 @@ use crate::decode::Decoder;
 use crate::error::ReadError;
 use crate::event::EventDesc;
 use crate::features::Features;
-use crate::format::PIPE_HEADER_SIZE;
+use crate::folder;
+use crate::format::{PIPE_HEADER_SIZE, feature};
 use crate::header::{self, Data, Head};
 use crate::names::derived_name;
 use crate::payload::{JoinedParts, join};
@@ -54,7 +55,8 @@ impl fmt::Debug for Opened {
 impl PerfData {
     /// Opens a perf.data file of perf or another recorder, or standard input if `path` is `-`.
     ///
-    /// A file is mapped into memory; a pipe is copied to a nameless temporary file first.
+    /// A file is mapped into memory; a pipe is copied to a nameless temporary file first, as are the files of a folder that
+    /// `perf record --threads` wrote, of which `path` is the one called `data`.
     ///
     /// # Errors
     /// What is wrong with the file, its header or its attributes. Damaged records are no errors
@@ -108,6 +110,10 @@ impl PerfData {
                     Announced::default()
                 };
                 let events = events(attrs, &features, &found);
+                let (bytes, data) = match header.has_feature(feature::DIR_FORMAT) {
+                    true => folder::joined(path, bytes, data)?,
+                    false => (bytes, data),
+                };
                 Ok(Self { features_cut_off, ..Self::with_events(bytes, order, data, events, features)? })
             }
             Head::Pipe(order) => {
@@ -116,7 +122,7 @@ impl PerfData {
                 let attrs = std::mem::take(&mut found.attrs);
                 let features = std::mem::take(&mut found.features);
                 let events = events(attrs, &features, &found);
-                let data = Data { range, missing: 0, finished: true };
+                let data = Data::whole(range);
                 Self::with_events(bytes, order, data, events, features)
             }
         }
@@ -169,6 +175,12 @@ impl PerfData {
         self.features_cut_off
     }
 
+    /// The records come out of several files, each in the order of time, which stand one behind the other here: a record may be
+    /// older than any of those before it.
+    pub fn is_of_several_files(&self) -> bool {
+        !self.data.further_files.is_empty()
+    }
+
     /// Bytes of the file.
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
@@ -184,6 +196,7 @@ impl PerfData {
     pub fn records(&self) -> Records<'_> {
         let expansion_limit = self.features.compression.map(|compression| compression.ring_size.into());
         Records::new(&self.decoder, &self.bytes, self.byte_order, &self.data, expansion_limit)
+            .with_further_files(&self.data.further_files)
     }
 
     /// Records that lie in a stretch of the file which begins with one and ends with another, in the file's order; `None` if
@@ -192,7 +205,7 @@ impl PerfData {
         let all = self.data_range();
         let is_inside = all.start <= stretch.start && stretch.start <= stretch.end && stretch.end <= all.end;
         let range = usize::try_from(stretch.start).ok()?..usize::try_from(stretch.end).ok()?;
-        let data = Data { range, missing: 0, finished: true };
+        let data = Data::whole(range);
         is_inside.then(|| Records::new(&self.decoder, &self.bytes, self.byte_order, &data, None))
     }
 

@@ -90,8 +90,15 @@ pub enum Record<'a> {
     Fork(TaskChange),
     /// A task ended.
     Exit(TaskChange),
-    /// The ring was full and this many records were dropped (LOST and LOST_SAMPLES).
+    /// The ring was full and this many records were dropped (LOST), or hardware dropped samples (LOST_SAMPLES).
     Lost {
+        /// How many.
+        count: u64,
+    },
+    /// So many records of one event found no room in all of the recording, as its counter said at the end (LOST_SAMPLES that
+    /// a recorder wrote, which have no time): those that [`Record::Lost`] told of, once more, and what it did not come to
+    /// tell.
+    LostInAll {
         /// How many.
         count: u64,
     },

@@ -56,6 +56,9 @@ pub struct Records<'r> {
     follows_in_file: bool,
     expander: Option<Expander>,
     expansion_limit: Option<u64>,
+    /// Where files begin that were not come to yet, of a recording of several. perf ends none of its streams, and begins one in
+    /// each.
+    further_files: &'r [usize],
     /// What comes next in the stream cannot be expanded for want of what precedes it.
     stream_is_broken: bool,
     /// Bytes of the window's last chunk that were not given out yet start here.
@@ -86,11 +89,17 @@ impl<'r> Records<'r> {
             follows_in_file: false,
             expander: None,
             expansion_limit,
+            further_files: &[],
             stream_is_broken: false,
             chunk_at: 0,
             failure: None,
             fragment: Vec::new(),
         }
+    }
+
+    /// The same of several files, of which further ones begin there.
+    pub(crate) fn with_further_files(self, further_files: &'r [usize]) -> Self {
+        Self { further_files, ..self }
     }
 
     /// The next record, decoded; `None` at the end. Records found before are given up.
@@ -213,6 +222,12 @@ impl<'r> Records<'r> {
     }
 
     fn start_expanding(&mut self, offset: usize, payload: Range<usize>) -> Result<(), ReadError> {
+        while let Some((&start, rest)) = self.further_files.split_first()
+            && start <= offset
+        {
+            self.further_files = rest;
+            self.expander = None;
+        }
         if self.stream_is_broken && !begins_frame(&self.file[payload.clone()]) {
             let source = io::Error::new(io::ErrorKind::InvalidData, "they continue a damaged stream");
             return Err(ReadError::Compressed { offset: offset as u64, source });

@@ -93,6 +93,19 @@ impl Bytes {
         let _ = map.advise(Advice::Sequential);
         Ok(Self::Mapped(map))
     }
+
+    /// These bytes and all of those files, one behind the other, and where each of the files begins.
+    pub(crate) fn joined(first: &[u8], others: &[PathBuf]) -> io::Result<(Self, Vec<usize>)> {
+        let mut file = nameless_file(&spool_folder())?;
+        file.write_all(first)?;
+        let (mut end, mut starts) = (first.len(), Vec::new());
+        for path in others {
+            starts.push(end);
+            end += io::copy(&mut File::open(path)?, &mut file)? as usize;
+        }
+        file.flush()?;
+        Ok((Self::map(&file)?, starts))
+    }
 }
 
 impl Drop for Bytes {

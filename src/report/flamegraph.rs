@@ -156,10 +156,8 @@ pub fn write_difference(
         let (names, errors) = (tree.names(), PlaceErrors::of(tree));
         tree.for_each_own(tree.total() * THINNEST_OF_DIFFERENCE, |path, weight| {
             depths[side].add(path.len(), weight);
-            let mut here = Sides::default();
+            let mut here = errors.side(side, path, weight, per_weight);
             here.numbers[side] = whole.next(weight);
-            here.weights[side] = weight * per_weight;
-            here.errors[side] = errors.most(path, weight) * per_weight;
             paths.entry(names.join(path)).or_default().add(&here);
             Ok::<(), ReportError>(())
         })?;

@@ -25,16 +25,19 @@ pub(super) struct Sides {
     pub weights: [f64; 2],
     /// Standard errors of the weights.
     pub errors: [f64; 2],
+    /// Variances of the weights that come of nothing but which code each sample met.
+    pub by_chance: [f64; 2],
 }
 
 impl Sides {
     /// Adds another place that is drawn as the same. Nobody knows how their errors go together: this is the largest that both
-    /// may have.
+    /// may have. Samples meet each of them by a chance of its own.
     pub fn add(&mut self, other: &Self) {
         for side in 0..2 {
             self.numbers[side] += other.numbers[side];
             self.weights[side] += other.weights[side];
             self.errors[side] += other.errors[side];
+            self.by_chance[side] += other.by_chance[side];
         }
     }
 
@@ -43,7 +46,8 @@ impl Sides {
     }
 
     pub fn error(&self) -> f64 {
-        self.errors[0].hypot(self.errors[1])
+        let of_causes: f64 = self.errors.iter().map(|error| error * error).sum();
+        (of_causes + self.by_chance.iter().sum::<f64>()).sqrt()
     }
 
     /// The size of a change that is no matter of chance.
@@ -62,27 +66,39 @@ pub(super) struct PlaceErrors {
 
 impl PlaceErrors {
     pub fn of(tree: &CallTree<'_>) -> Self {
-        let sums = if tree.weight == Weight::Joules { tree.sums() } else { FxHashMap::default() };
-        Self { sums, weight: tree.weight, direction: tree.direction() }
+        Self { sums: tree.sums(), weight: tree.weight, direction: tree.direction() }
     }
 
-    /// The largest standard error, of causes that one recording has alone, that a part of what a function took may have: what comes of chance is the root of that part as
-    /// large, and all else is smaller. It is known of joules alone.
-    pub fn most(&self, path: &[TreeFrame], weight: f64) -> f64 {
-        if self.weight != Weight::Joules || weight <= 0.0 {
-            return 0.0;
+    /// What the code of a place took in the older (0) or newer recording (1), in a unit of which the weight's has so many.
+    pub fn side(&self, side: usize, path: &[TreeFrame], weight: f64, per_weight: f64) -> Sides {
+        let mut here = Sides::default();
+        here.weights[side] = weight * per_weight;
+        let variance = self.most(path, weight) * per_weight * per_weight;
+        match self.weight {
+            Weight::Joules => here.errors[side] = variance.sqrt(),
+            Weight::Samples | Weight::Count => here.by_chance[side] = variance,
+        }
+        here
+    }
+
+    /// The largest variance, of causes that one recording has alone, that a part of what a function took may have: what comes
+    /// of chance is as that part, and all else is smaller.
+    fn most(&self, path: &[TreeFrame], weight: f64) -> f64 {
+        match self.weight {
+            _ if weight <= 0.0 => return 0.0,
+            Weight::Samples => return weight,
+            Weight::Joules | Weight::Count => {}
         }
         let is_code = |frame: &&TreeFrame| matches!(frame, TreeFrame::Key(_));
         let code = match self.direction {
             Direction::FromOutermost => path.last(),
             Direction::FromInnermost => path.iter().find(is_code),
         };
-        match code.and_then(|code| self.sums.get(code)) {
-            Some((own, _)) if own.joules > Joules::ZERO => {
-                own.error_alone().as_joules() * (weight / own.weight(self.weight)).sqrt()
-            }
+        let own = code.and_then(|code| self.sums.get(code)).map(|(own, _)| own);
+        match own.and_then(|own| Some(own.variance_alone(self.weight)? / own.weight(self.weight))) {
+            Some(of_part) if of_part.is_finite() => of_part * weight,
             // Of what is no function nothing is known: it may be chance.
-            _ => weight,
+            _ => weight * weight,
         }
     }
 }
@@ -197,7 +213,7 @@ mod tests {
     use super::*;
 
     fn sides(older: f64, newer: f64, errors: [f64; 2]) -> Sides {
-        Sides { numbers: [older as u64, newer as u64], weights: [older, newer], errors }
+        Sides { numbers: [older as u64, newer as u64], weights: [older, newer], errors, by_chance: [0.0; 2] }
     }
 
     #[test]
@@ -234,6 +250,23 @@ mod tests {
         assert_eq!(of("a;d"), None, "nothing changed");
         assert_eq!(changes.said_of_everything().as_deref(), Some("change: total +1.990 J"));
         assert_eq!(of("b"), None);
+    }
+
+    #[test]
+    fn numbers_of_samples_have_the_errors_of_numbers() {
+        let samples = |older: f64, newer: f64| Sides {
+            weights: [older, newer],
+            by_chance: [older, newer],
+            ..Sides::default()
+        };
+        // 63.3 is the error of both together.
+        assert_eq!(samples(1_993.0, 2_006.0).certain(), 0.0);
+        assert_eq!(samples(1_993.0, 2_123.0).certain(), 130.0);
+        // A place that is drawn as the same is met by a chance of its own.
+        let mut of_threads = Sides::default();
+        (0..100).for_each(|_| of_threads.add(&samples(20.0, 22.0)));
+        assert_eq!((of_threads.change(), of_threads.error()), (200.0, 4_200.0_f64.sqrt()));
+        assert!(of_threads.certain() > 0.0);
     }
 
     #[test]

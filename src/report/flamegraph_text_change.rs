@@ -77,10 +77,7 @@ pub fn write(
         let (names, errors) = (tree.names(), PlaceErrors::of(tree));
         // What is far narrower is part of its caller.
         tree.for_each_own(tree.total() * NARROWEST / 100.0, |path, weight| {
-            let mut here = Sides::default();
-            here.weights[side] = weight * scale;
-            here.errors[side] = errors.most(path, weight) * scale;
-            all.add(&names.join(path), &here);
+            all.add(&names.join(path), &errors.side(side, path, weight, scale));
             Ok::<(), ReportError>(())
         })?;
     }
@@ -215,8 +212,26 @@ mod tests {
         fixture.finish()
     }
 
+    /// A recording without joules, of so many samples of one function and another.
+    fn sampled(samples: [u64; 2]) -> (crate::profile::Profile, crate::symbolize::Symbols) {
+        let mut fixture = Fixture::default();
+        fixture.event("cpu-clock", 0);
+        fixture.thread(1, 1, "app", "app");
+        for (stack, samples) in ["/bin/app`work", "/bin/app`idle"].into_iter().zip(samples) {
+            fixture.cell(0, 0, 0, stack, Spent { samples, millis: samples, joules: &[] });
+        }
+        fixture.finish()
+    }
+
     fn text(before: [f64; 3], now: [f64; 3], normalize: bool) -> String {
-        let ((older, older_symbols), (newer, newer_symbols)) = (profile(before), profile(now));
+        text_of(profile(before), profile(now), normalize)
+    }
+
+    fn text_of(
+        (older, older_symbols): (crate::profile::Profile, crate::symbolize::Symbols),
+        (newer, newer_symbols): (crate::profile::Profile, crate::symbolize::Symbols),
+        normalize: bool,
+    ) -> String {
         let options = TreeOptions::default();
         let older = CallTree::new(&older, &older_symbols, &options).expect("it has joules");
         let newer = CallTree::new(&newer, &newer_symbols, &options).expect("it has joules");
@@ -246,5 +261,18 @@ mod tests {
         let said = text([4.0, 2.0, 0.0], [7.0, 0.0, 1.0], true);
         assert_eq!(row(&said, "work"), ["87.5%", "7.000", "J", "+1.667", "J"], "{said}");
         assert_eq!(row(&said, "all"), ["100.0%", "8.000", "J", "+0.000", "J"], "{said}");
+    }
+
+    #[test]
+    fn samples_that_chance_may_have_brought_are_no_change() {
+        let said = text_of(sampled([1_993, 1_000]), sampled([2_006, 1_200]), false);
+        assert_eq!(row(&said, "work"), ["62.6%", "2,006", "+13"], "{said}");
+        let line = |name: &str| said.lines().find(|line| line.contains(name)).expect("a row");
+        assert!(!line("work").contains("itself"), "{said}");
+        assert!(line("idle").ends_with("itself +200 ± 47"), "{said}");
+        // 2,993 are 3,206 then, of which idle had 1,071; their error grows by as much.
+        let said = text_of(sampled([1_993, 1_000]), sampled([2_006, 1_200]), true);
+        assert_eq!(row(&said, "idle"), ["37.4%", "1,200", "+129"], "{said}");
+        assert!(said.contains("itself +129 ± 48"), "{said}");
     }
 }

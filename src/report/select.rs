@@ -140,6 +140,18 @@ impl Totals {
         Joules::from_joules((self.variance - self.common).max(0.0).sqrt())
     }
 
+    /// The variance of what `weight` asks for, of causes that this recording has alone. How often code is met by samples is a
+    /// matter of chance: a number of them has itself as its variance, or less, where they come at a steady pace. `None` where
+    /// it is not known.
+    pub fn variance_alone(&self, weight: Weight) -> Option<f64> {
+        let (samples, count) = (self.samples as f64, self.count as f64);
+        match weight {
+            Weight::Joules => (self.joules > Joules::ZERO).then(|| self.error_alone().as_joules().powi(2)),
+            Weight::Samples => Some(samples),
+            Weight::Count => (self.samples > 0).then(|| count * count / samples),
+        }
+    }
+
     /// Adds the variance of the energy, and what it comes of.
     pub(super) fn add_variance(&mut self, variance: Variance) {
         let Variance { all, by_chance, common } = variance;

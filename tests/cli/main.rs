@@ -8,6 +8,7 @@ mod denied;
 mod doctor;
 mod doubtful_tables;
 mod energy_weighted_perf_data;
+mod files_of_perf;
 mod inputs_are_kept;
 mod manual;
 mod push;

@@ -13,6 +13,7 @@ use crate::analyze::aggregate::functions::{Functions, SAMPLES_BEFORE};
 use crate::analyze::aggregate::jit::JitFunctions;
 use crate::analyze::aggregate::key_workers::follow;
 use crate::analyze::aggregate::late_ticks::KeptKey;
+use crate::analyze::aggregate::lost_in_all::LostInAll;
 use crate::analyze::aggregate::missing_samples::{MissingSamples, WhoRan, WithoutSample};
 use crate::analyze::aggregate::one_mode;
 use crate::analyze::aggregate::replay::ReplayEnd;
@@ -80,6 +81,7 @@ pub(crate) fn gather<'r>(
     let mut gatherer = Gatherer::new(recording, roles, options, samples, room, tell);
     let end = gatherer.walk(options);
     gatherer.lent_until(Timestamp::from_nanos(u64::MAX));
+    gatherer.lost_in_all.settle(&mut gatherer.totals);
     let (modules, threads) = gatherer.tasks.into_parts();
     let unwound = gatherer.unwinder.as_ref().map(SampleUnwinder::hidden_callers).unwrap_or_default();
     let hidden_callers = unwound.and(gatherer.collector.hidden_callers()).and(gatherer.hidden_from_workers);
@@ -126,6 +128,7 @@ struct Gatherer<'r, F> {
     sampled: Option<(Timestamp, Timestamp)>,
     /// By CPU, until when it was told what was lost.
     lost_until: FxHashMap<Option<u32>, Timestamp>,
+    lost_in_all: LostInAll,
     samples: Option<SampleList>,
     room: Room<'r>,
     /// Call paths were given up.
@@ -187,6 +190,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             launch_cells: Vec::new(),
             sampled: None,
             lost_until: FxHashMap::default(),
+            lost_in_all: LostInAll::default(),
             samples,
             room,
             is_too_large: false,
@@ -230,6 +234,10 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                 self.launches.ended(change.pid, change.tid, context.time);
             }
             Record::Lost { count } => self.lost(context, *count),
+            // Of a part of the time they tell nothing.
+            Record::LostInAll { count } if self.counted.is_none() => {
+                self.lost_in_all.told(self.sampled_event(context).unwrap_or(0), *count);
+            }
             Record::Read { value, .. } => {
                 let event = self.sampled_event(context);
                 let told =

@@ -14,6 +14,7 @@ pub(crate) mod jit;
 pub(crate) mod key_table;
 mod key_workers;
 mod late_ticks;
+mod lost_in_all;
 pub(crate) mod missed_counts;
 pub(crate) mod missing_samples;
 pub(crate) mod not_sampled;

@@ -23,6 +23,8 @@ pub struct Replay<'r> {
     recording: &'r Recording,
     records: Records<'r>,
     sorter: RoundSorter<RecordPosition>,
+    /// Of more records than so many, older ones are complete.
+    most_pending: usize,
     /// Records whose turn has come, and how many of them were handed out.
     ready: Vec<RecordPosition>,
     handed_out: usize,
@@ -93,6 +95,10 @@ impl<'r> Replay<'r> {
             recording,
             records: recording.records(),
             sorter: RoundSorter::default(),
+            most_pending: match recording.perf_data().is_of_several_files() {
+                true => usize::MAX,
+                false => 2 * LONGEST_ROUND,
+            },
             ready: Vec::new(),
             handed_out: 0,
             latest: RecordPosition::default(),
@@ -183,7 +189,7 @@ impl<'r> Replay<'r> {
             match decoder.time(&raw) {
                 Some(time) => {
                     self.sorter.push(time, raw.position);
-                    if self.sorter.len() >= 2 * LONGEST_ROUND {
+                    if self.sorter.len() >= self.most_pending {
                         self.ready.extend(self.sorter.finish_round().map(|(_, position)| position));
                         return;
                     }

@@ -5,7 +5,7 @@ use crate::error::Missing;
 use crate::format::{BUILD_ID_SIZE, misc, read_format, record_type};
 use crate::layout::EventLayout;
 use crate::raw::RawRecord;
-use crate::record::{CpuMode, FileIdentity, Mmap, ReadValue, Record, TaskChange};
+use crate::record::{CpuMode, FileIdentity, Mmap, ReadValue, Record, RecordContext, TaskChange};
 use crate::time::Timestamp;
 
 /// The time that some records carry themselves, for recordings without `sample_id`.
@@ -19,7 +19,11 @@ pub(super) fn time_in_body(raw: &RawRecord<'_>) -> Option<Timestamp> {
     u64_at(raw.body, at).filter(|&time| time != 0).map(Timestamp::from_nanos)
 }
 
-pub(super) fn decode<'a>(layout: &EventLayout, raw: &RawRecord<'a>) -> Result<Record<'a>, Missing> {
+pub(super) fn decode<'a>(
+    layout: &EventLayout,
+    raw: &RawRecord<'a>,
+    context: &RecordContext,
+) -> Result<Record<'a>, Missing> {
     let own = raw.body.len().checked_sub(layout.trailer.size.into()).ok_or("sample_id")?;
     let mut fields = Cursor::new(&raw.body[..own], ByteOrder::Little);
     match raw.kind {
@@ -32,7 +36,7 @@ pub(super) fn decode<'a>(layout: &EventLayout, raw: &RawRecord<'a>) -> Result<Re
             fields.u64();
             fields.u64().map(|count| Record::Lost { count }).ok_or("count")
         }
-        record_type::LOST_SAMPLES => fields.u64().map(|count| Record::Lost { count }).ok_or("count"),
+        record_type::LOST_SAMPLES => lost_samples(raw, context, &mut fields).ok_or("count"),
         record_type::THROTTLE => Ok(Record::Throttle(true)),
         record_type::UNTHROTTLE => Ok(Record::Throttle(false)),
         record_type::READ => read(layout, &mut fields).ok_or("counter value"),
@@ -138,6 +142,21 @@ fn read<'a>(layout: &EventLayout, fields: &mut Cursor<'_>) -> Option<Record<'a>>
     let id = field(read_format::ID)?;
     let lost = field(read_format::LOST)?;
     Some(Record::Read { pid, tid, value: ReadValue { value, time_enabled, time_running, id, lost } })
+}
+
+/// The kernel writes such a record when hardware dropped samples; perf writes one of each counter at its end.
+fn lost_samples<'a>(
+    raw: &RawRecord<'_>,
+    context: &RecordContext,
+    fields: &mut Cursor<'_>,
+) -> Option<Record<'a>> {
+    let count = fields.u64()?;
+    Some(match context.time {
+        // Nobody wanted them.
+        _ if raw.misc & misc::LOST_SAMPLES_BPF != 0 => Record::Other(raw.kind),
+        Some(_) => Record::Lost { count },
+        None => Record::LostInAll { count },
+    })
 }
 
 fn cgroup<'a>(fields: &mut Cursor<'a>) -> Option<Record<'a>> {

@@ -59,7 +59,7 @@ struct Sum {
 impl Sum {
     fn add(&mut self, weight: Weight, own: &Totals, total: &Totals) {
         self.own += own.weight(weight);
-        self.variance += if weight == Weight::Joules { own.error_alone().as_joules().powi(2) } else { 0.0 };
+        self.variance += own.variance_alone(weight).unwrap_or(0.0);
         self.total += total.weight(weight);
     }
 

@@ -138,7 +138,7 @@ impl Own {
         Self {
             weight: whole(own.weight(tree.weight)),
             error: if has_joules { whole(own.standard_error().as_joules()) } else { 0 },
-            alone: if has_joules { whole(own.error_alone().as_joules()) } else { 0 },
+            alone: whole(own.variance_alone(tree.weight).unwrap_or(0.0).sqrt()),
             chance: if has_joules { whole(own.by_chance.max(0.0).sqrt()) } else { 0 },
             watts: watts.map_or(0.0, |watts| four_digits(watts.as_watts())),
         }

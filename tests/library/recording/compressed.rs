@@ -24,16 +24,16 @@ fn sample(file: &File, number: u64) -> Vec<u8> {
 }
 
 /// Compresses pieces as perf does: one stream, flushed after each piece.
-struct Compressor {
+pub struct Compressor {
     stream: Encoder<'static>,
 }
 
 impl Compressor {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self { stream: Encoder::new(1).expect("a compressor") }
     }
 
-    fn piece(&mut self, bytes: &[u8]) -> Vec<u8> {
+    pub fn piece(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut compressed = Vec::with_capacity(bytes.len() + 4096);
         let mut input = InBuffer::around(bytes);
         let mut output = OutBuffer::around(&mut compressed);
@@ -44,7 +44,7 @@ impl Compressor {
     }
 }
 
-fn add_compressed(file: &mut File, kind: u32, compressed: &[u8]) {
+pub fn add_compressed(file: &mut File, kind: u32, compressed: &[u8]) {
     let body = match kind {
         record_type::COMPRESSED2 => {
             let mut body = file.bytes().u64(compressed.len() as u64).raw(compressed).bytes;

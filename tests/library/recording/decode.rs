@@ -277,6 +277,9 @@ fn what_the_kernel_says_about_counting() {
     check_kernel_record((record_type::LOST_SAMPLES, 0), body, |record| {
         assert_eq!(record, Record::Lost { count: 43 });
     });
+    check_kernel_record((record_type::LOST_SAMPLES, misc::LOST_SAMPLES_BPF), body, |record| {
+        assert_eq!(record, Record::Other(record_type::LOST_SAMPLES));
+    });
     let body = |bytes: Bytes| bytes.u64s(&[6_000, 1, 1]);
     check_kernel_record((record_type::THROTTLE, 0), body, |record| {
         assert_eq!(record, Record::Throttle(true))
@@ -397,6 +400,24 @@ fn events_are_told_apart_by_either_kind_of_id() {
             }
             assert_eq!(seen, [(Some(0), 0), (Some(1), 1), (None, 0), (Some(1), 4)]);
         }
+    }
+}
+
+#[test]
+fn what_a_counter_lost_in_all_is_told_apart_from_what_was_told_before() {
+    let mut file = File::new(two_events(sample_type::ID).into());
+    // A thread, time and CPU of which nothing is known, and the counter.
+    let in_all = |id| [43, 0, 0, id];
+    for id in [502, 601] {
+        let body = file.bytes().u64s(&in_all(id)).bytes;
+        file.record(record_type::LOST_SAMPLES, 0, &body);
+    }
+    let recording = PerfData::from_bytes(file.build()).expect("a sound file");
+    let mut records = recording.records();
+    for event in 0..2 {
+        let (_, context, record) = records.next().expect("sound").expect("as many");
+        assert_eq!(context, RecordContext { event: Some(EventIndex(event)), ..RecordContext::default() });
+        assert_eq!(record, Record::LostInAll { count: 43 });
     }
 }
 

@@ -3,5 +3,6 @@
 mod compressed;
 mod damage;
 mod decode;
+mod folders;
 mod foreign;
 mod kinds;
