@@ -47,7 +47,7 @@ pub fn write(report: &Report, out: impl Write) -> Result<(), ReportError> {
 }
 
 fn cells(report: &Report, row: &Row) -> [String; COLUMNS.len()] {
-    let joules = |totals: &Totals| report.summary.has_joules().then(|| totals.joules.as_joules());
+    let joules = |totals: &Totals| report.joules(row, totals).map(Joules::as_joules);
     // Joules of a domain have none.
     let of_samples = report.by != Grouping::Domain;
     let function = row.place.as_ref().map(|place| place.function.csv());

@@ -231,7 +231,6 @@ impl<'a> JsonDomain<'a> {
 
 impl<'a> JsonRow<'a> {
     fn new(report: &'a Report, row: &'a Row) -> Self {
-        let joules = |totals: &Totals| report.summary.has_joules().then_some(totals.joules);
         let sampled = row.kind == RowKind::Samples;
         let of_samples = report.by != Grouping::Domain;
         Self {
@@ -244,8 +243,8 @@ impl<'a> JsonRow<'a> {
             values: &row.values,
             pid: row.ids.0,
             tid: row.ids.1,
-            self_joules: joules(&row.own),
-            total_joules: joules(&row.total),
+            self_joules: report.joules(row, &row.own),
+            total_joules: report.joules(row, &row.total),
             stderr_joules: report.error(row),
             self_samples: of_samples.then_some(row.own.samples),
             total_samples: of_samples.then_some(row.total.samples),

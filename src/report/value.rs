@@ -337,12 +337,22 @@ impl Report {
         self.includes_balance && self.not_selected.joules > Joules::ZERO
     }
 
+    /// The joules of a row, its own or its total; `None` where there are none, or where samples follow an event that does not tell
+    /// whose they were.
+    pub fn joules(&self, row: &Row, totals: &Totals) -> Option<Joules> {
+        let division = self.summary.division.as_ref();
+        let is_by_count = self.weight == Weight::Count && row.kind == RowKind::Samples;
+        let nobody_knows =
+            is_by_count && division.is_some_and(|division| division.in_place_of_time.is_some());
+        (self.summary.has_joules() && !nobody_knows).then_some(totals.joules)
+    }
+
     /// One standard error of a row's own joules; `None` where it is not known.
     pub fn error(&self, row: &Row) -> Option<Joules> {
         // Where nothing was sampled there is nothing to be wrong about.
         let is_known = row.own.variance > 0.0 || self.has_errors && row.own.is_empty();
-        let has_joules = self.summary.has_joules() && row.kind == RowKind::Samples;
-        (has_joules && is_known).then(|| row.own.standard_error())
+        let is_sampled = row.kind == RowKind::Samples;
+        self.joules(row, &row.own).filter(|_| is_sampled && is_known).map(|_| row.own.standard_error())
     }
 
     /// The share that a row has of all time; `None` where no event told the time.
@@ -449,6 +459,36 @@ mod tests {
         assert_eq!(said("instructions", None), (Weight::Count, Some(why.to_owned())));
         assert_eq!(said("instructions", Some(Weight::Count)), (Weight::Count, None), "as asked for");
         assert_eq!(said("cpu-clock", None), (Weight::Joules, None));
+    }
+
+    /// Joules by counts of what tells no time are of no function: programs get none either.
+    #[test]
+    fn rows_by_an_event_in_place_of_time_have_no_joules() {
+        let (mut profile, symbols) = sample_profile();
+        let event = profile.events[0].name.clone();
+        profile.division = Some(Division {
+            model: "time".to_owned(),
+            source: "typical watts".to_owned(),
+            is_exact: false,
+            left_out: Vec::new(),
+            domains: Vec::new(),
+            bucket: Joules::from_joules(0.25),
+            bucket_reason: BucketReason::Usual,
+            is_by_time: true,
+            static_is_spread: false,
+            in_place_of_time: Some(event),
+        });
+        let known = |weight: Option<Weight>| {
+            let selection = Selection { weight, ..Selection::default() };
+            let options = Options { selection, ..Options::default() };
+            let report = Report::new(&profile, &symbols, &options).expect("it has joules and counts");
+            let known = report.rows.iter().filter(|row| report.joules(row, &row.own).is_some()).count();
+            (known, report.rows.len())
+        };
+        // What somebody asks for all the same is there.
+        let (by_count, by_joules) = (known(None), known(Some(Weight::Joules)));
+        assert!(by_count.0 == 0 && by_count.1 > 0, "{by_count:?}");
+        assert_eq!(by_joules.0, by_joules.1);
     }
 
     #[test]
