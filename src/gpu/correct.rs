@@ -7,7 +7,7 @@ use super::edges;
 use super::energy_error::EnergyDoubt;
 use super::explained::{Unexplained, reading_noise, steady};
 use super::refresh::{self, Refresh, RefreshPeriod};
-use super::sensor::{SensorKind, SensorModel};
+use super::sensor::{SensorKind, SensorModel, charging_power};
 use super::trace::PowerTrace;
 use super::unseen::Unseen;
 use super::wrong_readings::{self, WrongReadings};
@@ -203,7 +203,7 @@ fn uncharge(refreshes: &[Refresh], time_constant: Nanoseconds) -> Vec<Segment> {
         .map(|pair| {
             let (start, end) = (pair[0].time(), pair[1].time());
             let kept = (-(end.since(start).as_secs_f64() / time_constant.as_secs_f64())).exp();
-            Segment { start, end, power: (pair[1].power - pair[0].power * kept) / (1.0 - kept) }
+            Segment { start, end, power: charging_power(pair[0].power, pair[1].power, kept) }
         })
         .collect()
 }

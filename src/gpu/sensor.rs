@@ -110,6 +110,12 @@ impl SensorModel {
     }
 }
 
+/// The steady power that charges a capacitor from what it shows at first to what it shows in the end, when this share of the first
+/// is `kept`.
+pub(super) fn charging_power(from: Watts, to: Watts, kept: f64) -> Watts {
+    (to - from * kept) / (1.0 - kept)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

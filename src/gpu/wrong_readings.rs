@@ -5,6 +5,8 @@
 use std::ops::Range;
 
 use super::refresh::RefreshPeriod;
+use super::sensor::charging_power;
+use super::stretches::jitter;
 use super::trace::{PowerReading, PowerTrace};
 use crate::numerics::quantiles;
 use crate::units::Nanoseconds;
@@ -98,8 +100,9 @@ impl<'t> Charge<'t> {
         let readings = trace.readings();
         let watts: Vec<f64> = readings.iter().map(|reading| reading.power.as_watts()).collect();
         let (low, high) = quantiles::range(watts.iter().copied());
+        let noise = jitter(&watts);
         // What is out of line may be the lowest itself.
-        let mut sorted = watts.clone();
+        let mut sorted = watts;
         sorted.sort_by(f64::total_cmp);
         let lowest = quantiles::quantile(&sorted, 1.0 / ONE_OF as f64).unwrap_or(low);
         Self {
@@ -108,7 +111,7 @@ impl<'t> Charge<'t> {
             constant: time_constant.as_secs_f64(),
             lowest,
             range: high - low,
-            noise: super::stretches::jitter(&watts),
+            noise,
         }
     }
 
@@ -123,18 +126,15 @@ impl<'t> Charge<'t> {
         (-since / self.constant).exp()
     }
 
-    /// The power that charges the sensor from one value to the other.
-    fn watts(&self, from: Shown, to: Shown) -> f64 {
+    /// The power that charges the sensor from one value to the other, in watts, if it is possible: no GPU draws less than
+    /// nothing. What lies below the lowest reading by less than the range of all may be a doubt of a refresh's time.
+    fn possible(&self, from: Shown, to: Shown) -> Option<f64> {
         let kept = self.kept(from, to);
-        let value = |shown: Shown| self.readings[shown.first].power.as_watts();
-        (value(to) - value(from) * kept) / (1.0 - kept)
-    }
-
-    /// No GPU draws less than nothing. What lies below the lowest reading by less than the range of all may be a doubt of a
-    /// refresh's time.
-    fn is_impossible(&self, from: Shown, to: Shown) -> bool {
-        let noise = self.noise * 2f64.sqrt() / (1.0 - self.kept(from, to));
-        self.watts(from, to) < (self.lowest - self.range).min(0.0) - BEYOND_NOISE * noise
+        let noise = self.noise * 2f64.sqrt() / (1.0 - kept);
+        let value = |shown: Shown| self.readings[shown.first].power;
+        let watts = charging_power(value(from), value(to), kept).as_watts();
+        let is_impossible = watts < (self.lowest - self.range).min(0.0) - BEYOND_NOISE * noise;
+        (!is_impossible).then_some(watts)
     }
 
     /// Which values are out of line: the fewest without which what lies around is possible, and those of which it varies least.
@@ -142,7 +142,7 @@ impl<'t> Charge<'t> {
         let mut wrong = Wrong::default();
         let mut behind = 1;
         for at in 1..shown.len() {
-            if at < behind || !self.is_impossible(shown[at - 1], shown[at]) {
+            if at < behind || self.possible(shown[at - 1], shown[at]).is_some() {
                 continue;
             }
             // Down to a value that is too low, or down from one that is too high.
@@ -176,11 +176,8 @@ impl<'t> Charge<'t> {
             return None;
         }
         let around: Vec<Shown> = before.iter().chain(behind).copied().collect();
-        if around.windows(2).any(|pair| self.is_impossible(pair[0], pair[1])) {
-            return None;
-        }
-        let watts: Vec<f64> = around.windows(2).map(|pair| self.watts(pair[0], pair[1])).collect();
-        Some(watts.windows(2).map(|pair| (pair[1] - pair[0]).abs()).sum())
+        let watts: Option<Vec<f64>> = around.windows(2).map(|pair| self.possible(pair[0], pair[1])).collect();
+        Some(watts?.windows(2).map(|pair| (pair[1] - pair[0]).abs()).sum())
     }
 }
 

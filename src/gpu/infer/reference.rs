@@ -6,11 +6,11 @@ use super::seen::{Charge, Cumulative};
 use crate::gpu::curve::PowerCurve;
 use crate::gpu::refresh::{self, RefreshPeriod};
 use crate::gpu::sensor::{SensorKind, SensorModel};
+use crate::gpu::stretches::jitter;
 use crate::gpu::trace::PowerTrace;
 use crate::numerics::jackknife;
 use crate::numerics::line::Moments;
 use crate::numerics::quantiles::{self, quantile};
-use crate::numerics::robust::jitter;
 use crate::numerics::search::{bisect, golden_section};
 use crate::units::{Nanoseconds, Timestamp, Watts};
 
@@ -374,7 +374,7 @@ fn scale_of_parts(points: &[(f64, f64)]) -> (f64, Watts) {
 fn misfit(points: &[(f64, f64)]) -> f64 {
     let line = line(points);
     let left: Vec<f64> = points.iter().map(|(x, watts)| watts - line.constant - line.slope * x).collect();
-    let chance = jitter(&left).unwrap_or(0.0);
+    let chance = jitter(&left);
     let (low, high) = quantiles::range(points.iter().map(|(x, _)| *x));
     let is_load = |point: &(f64, f64)| point.0 > (low + high) / 2.0;
     let switches = points.windows(2).filter(|pair| is_load(&pair[0]) != is_load(&pair[1])).count();
